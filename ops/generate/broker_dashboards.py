@@ -8,7 +8,7 @@ _BROKER = 'instance=~"$instance"'
 _VARIABLES = {"instance": "millrace_broker_info"}
 
 
-def _query_quantile(figure: str, *labels: str) -> str:
+def _build_quantile_query(figure: str, *labels: str) -> str:
     by = ", ".join(("le", *labels))
     return f"histogram_quantile(0.99, sum by ({by}) (rate({figure}_bucket{{{_BROKER}}}[5m])))"
 
@@ -29,7 +29,7 @@ BROKER = Dashboard(
             title="Request latency by API, p99",
             unit="s",
             description="A fetch or a join waits for what it asks for: see work and wait.",
-            queries={"{{api}}": _query_quantile("millrace_request_seconds", "api")},
+            queries={"{{api}}": _build_quantile_query("millrace_request_seconds", "api")},
         ),
         Panel(
             title="Queue, work and wait of requests: seconds a second",
@@ -59,7 +59,7 @@ BROKER = Dashboard(
         Panel(
             title="Event loop: delay, p99",
             unit="s",
-            queries={"delay": _query_quantile("millrace_event_loop_delay_seconds")},
+            queries={"delay": _build_quantile_query("millrace_event_loop_delay_seconds")},
         ),
         Panel(
             title="Bytes in and out a second",
@@ -89,7 +89,7 @@ BROKER = Dashboard(
             title="Log flushes, p99",
             unit="s",
             needs="once a log was flushed to the disk",
-            queries={"flush": _query_quantile("millrace_log_flush_seconds")},
+            queries={"flush": _build_quantile_query("millrace_log_flush_seconds")},
         ),
         Panel(
             title="The ten largest topics",
@@ -132,7 +132,9 @@ TRANSACTIONS_AND_GROUPS = Dashboard(
         Panel(
             title="From the decision to the last marker, p99",
             unit="s",
-            queries={"{{outcome}}": _query_quantile("millrace_transaction_end_seconds", "outcome")},
+            queries={
+                "{{outcome}}": _build_quantile_query("millrace_transaction_end_seconds", "outcome")
+            },
         ),
         Panel(
             title="Age of the oldest open transaction",
@@ -169,7 +171,9 @@ TRANSACTIONS_AND_GROUPS = Dashboard(
             unit="s",
             needs="once a rebalance has ended",
             queries={
-                "{{type}}": _query_quantile("millrace_group_rebalance_duration_seconds", "type")
+                "{{type}}": _build_quantile_query(
+                    "millrace_group_rebalance_duration_seconds", "type"
+                )
             },
         ),
         Panel(

@@ -7,7 +7,7 @@ from pathlib import Path
 from ops.generate.dashboard_list import list_dashboards
 from ops.generate.dashboards import render_dashboard
 from ops.generate.figures_page import FIGURES_PAGE, render_figures_page
-from ops.generate.rules import PAGE, render_page, render_rules
+from ops.generate.rules import PAGE, render_alerts_page, render_rules
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,5 +17,5 @@ def render_files() -> dict[str, str]:
     dashboards = {
         f"ops/dashboards/{each.name}.json": render_dashboard(each) for each in list_dashboards()
     }
-    pages = {PAGE: render_page(), FIGURES_PAGE: render_figures_page()}
+    pages = {PAGE: render_alerts_page(), FIGURES_PAGE: render_figures_page()}
     return {"ops/alerts.yml": render_rules(), **pages, **dashboards}

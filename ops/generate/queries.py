@@ -27,7 +27,7 @@ def find_metrics(query: str) -> set[str]:
     return set(_METRIC.findall(_QUOTED.sub('""', query)))
 
 
-def list_samples(definitions: Iterable[Figure]) -> Iterator[str]:
+def list_sample_names(definitions: Iterable[Figure]) -> Iterator[str]:
     """Yield the names of the samples that figures have in Prometheus."""
     for each in definitions:
         if each.kind in ("histogram", "summary"):

@@ -66,7 +66,7 @@ of the broker; APPLICATION, SERVERS and DIRECTORY are as in the worker's setting
 """
 
 
-def render_page() -> str:
+def render_alerts_page() -> str:
     """Return docs/alerts.md: a table of the alerts, and a section for each."""
     lines = [_HEAD]
     for priority, meaning in _PRIORITIES.items():
@@ -74,7 +74,7 @@ def render_page() -> str:
         lines += [f"## {priority}", "", f"{meaning[0].upper()}{meaning[1:]}.", ""]
         lines += ["| alert | fires when | for |", "|---|---|---|"]
         lines += [
-            f"| [{each.name}](#{each.anchor}) | {_describe_summary(each.summary)} | {each.hold} |"
+            f"| [{each.name}](#{each.anchor}) | {_replace_templates(each.summary)} | {each.hold} |"
             for each in found
         ]
         for each in found:
@@ -101,6 +101,6 @@ def _render_section(alert: Alert) -> Sequence[str]:
     ]
 
 
-def _describe_summary(summary: str) -> str:
+def _replace_templates(summary: str) -> str:
     """Return a summary with the names of its labels instead of templates."""
     return _LABEL.sub(lambda found: f"*{found[1]}*", summary)

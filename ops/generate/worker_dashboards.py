@@ -13,7 +13,7 @@ _STORE = "".join(f"{{{{{each}}}}}" for each in ROCKSDB_LABELS)
 _WORKER_VARIABLES = _VARIABLES | {"instance": "millrace_worker_live"}
 
 
-def _query_quantile(quantile: float, figure: str, selector: str) -> str:
+def _build_quantile_query(quantile: float, figure: str, selector: str) -> str:
     rate = f"rate({figure}_bucket{{{selector}}}[5m])"
     return f"histogram_quantile({quantile}, sum by (le) ({rate}))"
 
@@ -58,8 +58,8 @@ APPLICATION = Dashboard(
             unit="s",
             description="Of the first record of each slice; old records make it large.",
             queries={
-                "p50": _query_quantile(0.5, "millrace_end_to_end_latency_seconds", _APP),
-                "p99": _query_quantile(0.99, "millrace_end_to_end_latency_seconds", _APP),
+                "p50": _build_quantile_query(0.5, "millrace_end_to_end_latency_seconds", _APP),
+                "p99": _build_quantile_query(0.99, "millrace_end_to_end_latency_seconds", _APP),
             },
         ),
         Panel(
@@ -69,8 +69,8 @@ APPLICATION = Dashboard(
             description="With the time that a client takes to read a long range, and with what "
             "workers ask each other.",
             queries={
-                "p50": _query_quantile(0.5, "millrace_query_latency_seconds", _APP),
-                "p99": _query_quantile(0.99, "millrace_query_latency_seconds", _APP),
+                "p50": _build_quantile_query(0.5, "millrace_query_latency_seconds", _APP),
+                "p99": _build_quantile_query(0.99, "millrace_query_latency_seconds", _APP),
             },
         ),
         Panel(
@@ -243,7 +243,7 @@ WORKER = Dashboard(
 )
 
 
-def _by_store(metric: str) -> str:
+def _build_query_by_store(metric: str) -> str:
     """Return the query of a property of RocksDB, by store."""
     name = f"kafka_streams_stream_state_metrics_{metric}"
     return f"sum by ({', '.join(ROCKSDB_LABELS)}) ({name}{{{_WORKER}}})"
@@ -270,7 +270,7 @@ STORES = Dashboard(
             unit="ops",
             needs="at the recording level debug",
             queries={
-                f"{operation} {_STORE}": _by_store(f"{operation}_rate")
+                f"{operation} {_STORE}": _build_query_by_store(f"{operation}_rate")
                 for operation in ("put", "get", "flush", "commit")
             },
         ),
@@ -279,7 +279,7 @@ STORES = Dashboard(
             unit="ns",
             needs="at the recording level debug",
             queries={
-                f"{operation} {_STORE}": _by_store(f"{operation}_latency_max")
+                f"{operation} {_STORE}": _build_query_by_store(f"{operation}_latency_max")
                 for operation in ("put", "get", "flush", "commit")
             },
         ),
@@ -287,7 +287,7 @@ STORES = Dashboard(
             title="Open iterators by store",
             needs="where the topology has stores",
             description="An iterator that is never closed holds files.",
-            queries={_STORE: _by_store("num_open_iterators")},
+            queries={_STORE: _build_query_by_store("num_open_iterators")},
         ),
         Panel(
             title="Keys of a commit that the object cache had",
@@ -302,26 +302,26 @@ STORES = Dashboard(
             title="Memory of memtables by store",
             unit="bytes",
             needs="where stores are on disk",
-            queries={_STORE: _by_store("size_all_mem_tables")},
+            queries={_STORE: _build_query_by_store("size_all_mem_tables")},
         ),
         Panel(
             title="Block cache by store",
             unit="bytes",
             needs="where stores are on disk",
             description="Stores of a worker share one cache: its use counts for each.",
-            queries={_STORE: _by_store("block_cache_usage")},
+            queries={_STORE: _build_query_by_store("block_cache_usage")},
         ),
         Panel(
             title="Compactions that are pending, bytes",
             unit="bytes",
             needs="where stores are on disk",
-            queries={_STORE: _by_store("estimate_pending_compaction_bytes")},
+            queries={_STORE: _build_query_by_store("estimate_pending_compaction_bytes")},
         ),
         Panel(
             title="Errors in RocksDB's background",
             needs="where stores are on disk",
             description="Normal: 0. A full disk or a failing one is the usual cause.",
-            queries={_STORE: _by_store("background_errors")},
+            queries={_STORE: _build_query_by_store("background_errors")},
         ),
         Panel(
             title="Records left to restore",

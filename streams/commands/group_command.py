@@ -40,7 +40,7 @@ from streams.monitoring.group_report import (
     StandbyTask,
     TopicOffsets,
     build_report,
-    find_partitions,
+    list_report_partitions,
 )
 from streams.monitoring.streams_group_members import read_members
 from streams.settings.config import StreamsConfig
@@ -128,7 +128,7 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
             open_connection, application_id, None, require_stable=False
         )
     ).offsets
-    partitions = find_partitions(application_id, members, counts, committed)
+    partitions = list_report_partitions(application_id, members, counts, committed)
     ends = clients.admin.fetch_latest_offsets(partitions) if partitions else {}
     offsets = TopicOffsets(counts, committed, ends)
     protocol = _CLASSIC if description.streams is None else STREAMS

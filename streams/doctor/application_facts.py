@@ -37,7 +37,7 @@ from streams.monitoring.group_report import (
     GroupReport,
     TopicOffsets,
     build_report,
-    find_partitions,
+    list_report_partitions,
 )
 from streams.monitoring.streams_group_members import read_members
 from streams.runtime.assigning.internal_topics import list_changelogs
@@ -145,7 +145,7 @@ class ApplicationFacts:
         """Build the report of the group: members, tasks and lags."""
         group, members = self.group(), self.members()
         counts = self.cluster.clients().partition_counts
-        partitions = find_partitions(self.application_id, members, counts, self.committed())
+        partitions = list_report_partitions(self.application_id, members, counts, self.committed())
         ends = self.cluster.admin().fetch_latest_offsets(partitions) if partitions else {}
         offsets = TopicOffsets(counts, self.committed(), ends)
         state = "" if group is None else group.state

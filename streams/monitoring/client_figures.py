@@ -63,7 +63,7 @@ def _list_connection_figures(client: ClientStatistics) -> dict[str, float]:
     }
     brokers = client.newest["brokers"].values()
     connected = sum(each["state"] == "UP" for each in brokers)
-    return {"connection-count": connected} | _make_rates(client, totals)
+    return {"connection-count": connected} | _compute_totals_and_rates(client, totals)
 
 
 def _list_fetch_figures(client: ClientStatistics) -> dict[str, float]:
@@ -71,14 +71,14 @@ def _list_fetch_figures(client: ClientStatistics) -> dict[str, float]:
     fetches = _count_requests(client, "Fetch")
     totals = {"records-consumed": records, "bytes-consumed": size, "fetch": fetches}
     return (
-        _make_rates(client, totals)
+        _compute_totals_and_rates(client, totals)
         | {
             "records-per-request-avg": _divide_growth(records, fetches),
             "fetch-size-avg": _divide_growth(size, fetches),
             "records-lag-max": max(_list_lags(client.newest), default=0),
         }
-        | _name_window("fetch-latency", _list_windows(client, "rtt"), _US_PER_MS)
-        | _name_window("fetch-throttle-time", _list_windows(client, "throttle"), 1)
+        | _compute_window_figures("fetch-latency", _list_distributions(client, "rtt"), _US_PER_MS)
+        | _compute_window_figures("fetch-throttle-time", _list_distributions(client, "throttle"), 1)
     )
 
 
@@ -87,7 +87,7 @@ def _list_send_figures(client: ClientStatistics) -> dict[str, float]:
     records, size = _get_counts(client, "txmsgs"), _get_counts(client, "txmsg_bytes")
     topics = newest["topics"].values()
     return (
-        _make_rates(client, {"record-send": records})
+        _compute_totals_and_rates(client, {"record-send": records})
         | {
             "record-size-avg": _divide_growth(size, records),
             "records-per-request-avg": _divide_growth(records, _count_requests(client, "Produce")),
@@ -96,14 +96,20 @@ def _list_send_figures(client: ClientStatistics) -> dict[str, float]:
             "buffer-available-bytes": newest["msg_size_max"] - newest["msg_size"],
             "metadata-age": max((each["metadata_age"] for each in topics), default=0) / _MS_PER_S,
         }
-        | _name_window("batch-size", [each["batchsize"] for each in topics], 1)
-        | _name_window("record-queue-time", _list_windows(client, "int_latency"), _US_PER_MS)
-        | _name_window("request-latency", _list_windows(client, "rtt"), _US_PER_MS)
-        | _name_window("produce-throttle-time", _list_windows(client, "throttle"), 1)
+        | _compute_window_figures("batch-size", [each["batchsize"] for each in topics], 1)
+        | _compute_window_figures(
+            "record-queue-time", _list_distributions(client, "int_latency"), _US_PER_MS
+        )
+        | _compute_window_figures("request-latency", _list_distributions(client, "rtt"), _US_PER_MS)
+        | _compute_window_figures(
+            "produce-throttle-time", _list_distributions(client, "throttle"), 1
+        )
     )
 
 
-def _make_rates(client: ClientStatistics, totals: Mapping[str, NowAndPast]) -> dict[str, float]:
+def _compute_totals_and_rates(
+    client: ClientStatistics, totals: Mapping[str, NowAndPast]
+) -> dict[str, float]:
     """Return `-total` and `-rate` of each pair of counts, now and some time ago."""
     figures: dict[str, float] = {}
     for metric, (now, past) in totals.items():
@@ -139,12 +145,12 @@ def _divide_growth(part: NowAndPast, whole: NowAndPast) -> float:
     return (part[0] - part[1]) / counted if counted else 0.0
 
 
-def _list_windows(client: ClientStatistics, name: str) -> list[Mapping[str, Any]]:
+def _list_distributions(client: ClientStatistics, name: str) -> list[Mapping[str, Any]]:
     """Return the distributions of this name of all brokers."""
     return [broker[name] for broker in client.newest["brokers"].values()]
 
 
-def _name_window(
+def _compute_window_figures(
     metric: str, windows: Iterable[Mapping[str, Any]], units: float
 ) -> dict[str, float]:
     """Return `-avg` and `-max` of some distributions together; `units` make one of the metric's."""

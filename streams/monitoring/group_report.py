@@ -143,7 +143,7 @@ def decode_members(group_id: str, description: GroupDescription) -> GroupMembers
     return GroupMembers(description.members, subscriptions, assignments)
 
 
-def find_partitions(
+def list_report_partitions(
     group_id: str,
     members: GroupMembers,
     counts: Mapping[str, int],

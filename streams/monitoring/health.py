@@ -134,7 +134,7 @@ def report_thread_health(
         tasks={
             task.name: task.state.name for task in (*thread.current_tasks(), *loop.standby_tasks)
         },
-        restoring=[_restore_report(store) for store in loop.restore_progress],
+        restoring=[_report_restore(store) for store in loop.restore_progress],
         standby=[StandbyStore(each.task, each.store, each.lag) for each in loop.standby_progress],
         last_commit_ms=loop.committed_at_ms,
         trouble=loop.recovery.last_failure,
@@ -149,7 +149,7 @@ def report_thread_health(
     )
 
 
-def _restore_report(store: RestoreProgress) -> RestoringStore:
+def _report_restore(store: RestoreProgress) -> RestoringStore:
     """Convert a store's restore progress to its part of the report."""
     left_s = store.remaining_s
     return RestoringStore(
@@ -182,13 +182,13 @@ def judge_health(
         why.append(outage)
     why += disk_troubles
     for thread in threads:
-        why += _unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)
+        why += _list_unhealthy_reasons(thread, doing.get(thread.name), stuck_after_s, now_s)
     hangs = any(thread.stuck and thread.doing != ThreadLocation.BROKER for thread in threads)
     live = state in ACTIVE_STATES and not hangs
     return Health(state, not why, live, why, threads)
 
 
-def _unhealthy_reasons(
+def _list_unhealthy_reasons(
     thread: ThreadHealth, doing: ThreadActivity | None, stuck_after_s: float, now_s: float
 ) -> Iterator[str]:
     """Yield a line for each reason why a thread is not healthy."""

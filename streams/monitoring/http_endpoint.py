@@ -41,7 +41,7 @@ class HttpEndpoint:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 answer = responders.get(self.path.partition("?")[0])
-                response = answer() if answer else _path_not_found(responders)
+                response = answer() if answer else _create_not_found_response(responders)
                 self.send_response(response.status)
                 self.send_header("Content-Type", response.content_type)
                 self.send_header("Content-Length", str(len(response.body)))
@@ -72,6 +72,8 @@ class HttpEndpoint:
         self._server_thread.join()
 
 
-def _path_not_found(responders: Mapping[str, Callable[[], HttpResponse]]) -> HttpResponse:
+def _create_not_found_response(
+    responders: Mapping[str, Callable[[], HttpResponse]],
+) -> HttpResponse:
     """Return a 404 response that lists the paths there are."""
     return HttpResponse(404, "text/plain", f"there is {', '.join(responders)}\n".encode())

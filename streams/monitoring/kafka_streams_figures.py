@@ -27,7 +27,7 @@ from streams.monitoring.definitions.tasks import TASK_GROUP
 from streams.monitoring.families import build_family, build_store_family
 from streams.monitoring.health import ThreadHealth
 from streams.monitoring.step_figures import (
-    count_restoring,
+    count_restoring_tasks,
     list_source_figures,
     list_step_figures,
     list_task_figures,
@@ -115,7 +115,7 @@ def describe_kafka_streams_figures(
         for (task, metric), value in _list_task_figures(measured.timings_by_task.copy()).items():
             add_sample(TASK_GROUP, metric, (thread, task), value)
         own = tasks.get(name_here, [])
-        add_sample(UPDATER_GROUP, "active-restoring-tasks", (thread,), count_restoring(own))
+        add_sample(UPDATER_GROUP, "active-restoring-tasks", (thread,), count_restoring_tasks(own))
         for figure in chain(
             list_source_figures(measured, source_steps),
             list_step_figures(own),

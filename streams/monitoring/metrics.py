@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 class WorkerCollector:
     """Collects a worker's metrics for a registry of prometheus_client.
 
-    `get_counters` and `get_measurements` return values by thread; `measure_stores` the sizes of
-    stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a topic.
-    `get_tasks` returns the active tasks by thread. Figures whose level `records_level` does not
-    accept are left out.
+    `get_counters` and `get_measurements` return values by thread; `measure_store_sizes` the sizes
+    of stores, `read_database_figures` those of RocksDB; `source_steps` is the step that reads a
+    topic. `get_tasks` returns the active tasks by thread. Figures whose level `records_level` does
+    not accept are left out.
     `queries` are the measurements of the query port, if the worker has one; `read_disk_space` reads
     the disk of the state directory, and returns None where it can't.
     Without `client`, before the worker has joined, there is nothing under Kafka Streams' names.
@@ -53,7 +53,7 @@ class WorkerCollector:
         now_ms: Callable[[], int],
         *,
         get_measurements: Callable[[], Mapping[str, ThreadMeasurements]] = dict,
-        measure_stores: Callable[[], Iterable[StoreSize]] = tuple,
+        measure_store_sizes: Callable[[], Iterable[StoreSize]] = tuple,
         read_database_figures: Callable[[], Iterable[DatabaseFigures]] = tuple,
         source_steps: Mapping[str, str] | None = None,
         client: StreamsClient | None = None,
@@ -68,7 +68,7 @@ class WorkerCollector:
         self._counters = get_counters
         self._now_ms = now_ms
         self._measurements = get_measurements
-        self._measure_stores = measure_stores
+        self._measure_stores = measure_store_sizes
         self._read_database_figures = read_database_figures
         self._source_steps = source_steps or {}
         self._client = client

@@ -137,7 +137,7 @@ def summarise_scrapes(
         tasks=_count_by_label(now, "millrace_thread_tasks", "state"),
         unhealthy=sum(each.value == 0 for each in _list_samples(now, "millrace_worker_healthy")),
         records_in_rate=find_rate("millrace_thread_records_total"),
-        end_to_end_latency_p99_s=_find_latency(before, after, _LATENCY),
+        end_to_end_latency_p99_s=_find_latency_p99(before, after, _LATENCY),
         process_ratio=busy / threads if busy is not None and threads else None,
         busiest_thread_ratio=_find_busiest_ratio(before, after, elapsed_s),
         dropped_rate=max(dropped, default=None),
@@ -146,7 +146,7 @@ def summarise_scrapes(
         stalled_commit_age_s=_find_stalled_commit_age_s(before, after, elapsed_s),
         queries_rate=find_query_rate(),
         queries_failed_rate=find_query_rate(is_counted=_is_failed_query),
-        query_latency_p99_s=_find_latency(before, after, _QUERY_LATENCY),
+        query_latency_p99_s=_find_latency_p99(before, after, _QUERY_LATENCY),
         **_combine_gauges(now),
     )
 
@@ -301,7 +301,7 @@ def _is_in_bucket(bound: str, sample: Sample) -> bool:
     return sample.labels["le"] == bound
 
 
-def _find_latency(
+def _find_latency_p99(
     before: Mapping[str, Scrape], after: Mapping[str, Scrape], histogram: str
 ) -> float | None:
     """Return the upper bound of the bucket with the 99th percentile of what came in between.

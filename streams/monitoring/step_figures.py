@@ -32,19 +32,19 @@ def list_source_figures(
     latencies: dict[tuple[str, str], list[Timing]] = {}
     for (task, topic), each in measured.sources.copy().items():
         step, records = source_steps.get(topic, ""), each.records
-        yield _name_figure(TOPIC_GROUP, "records-consumed-total", (task, step, topic), records)
-        yield _name_figure(TOPIC_GROUP, "bytes-consumed-total", (task, step, topic), each.bytes)
+        yield _create_figure(TOPIC_GROUP, "records-consumed-total", (task, step, topic), records)
+        yield _create_figure(TOPIC_GROUP, "bytes-consumed-total", (task, step, topic), each.bytes)
         totals[task, step] = totals.get((task, step), 0) + records
         latencies.setdefault((task, step), []).append(each.latency)
     for labels, total in totals.items():
-        yield _name_figure(NODE_GROUP, "process-total", labels, total)
+        yield _create_figure(NODE_GROUP, "process-total", labels, total)
     for labels, timings in latencies.items():
         yield from _list_latency_figures(labels, timings)
     for task, timings_of_task in measured.timings_by_task.copy().items():
         steps = {step for owner, step in totals if owner == task}
         if len(steps) == 1:
             rate = timings_of_task.process_records.read_figures().ratio
-            yield _name_figure(NODE_GROUP, "process-rate", (task, *steps), rate)
+            yield _create_figure(NODE_GROUP, "process-rate", (task, *steps), rate)
 
 
 def list_step_figures(tasks: Iterable[Task]) -> Iterator[Figure]:
@@ -60,20 +60,20 @@ def list_task_figures(tasks: Iterable[Task]) -> Iterator[Figure]:
         labels = (task.name,)
         if (buffered := task.buffer) is not None:
             waiting = buffered.count_records()
-            yield _name_figure(TASK_GROUP, "active-buffer-count", labels, waiting)
+            yield _create_figure(TASK_GROUP, "active-buffer-count", labels, waiting)
         restored = [each.restored_records for each in task.stores.logged.copy().values()]
-        yield _name_figure(TASK_GROUP, "restore-total", labels, sum(restored))
+        yield _create_figure(TASK_GROUP, "restore-total", labels, sum(restored))
         caches = task.stores.list_caches()
         size = sum(each.bytes for each in caches.values())
-        yield _name_figure(TASK_GROUP, "cache-size-bytes-total", labels, size)
+        yield _create_figure(TASK_GROUP, "cache-size-bytes-total", labels, size)
         for store, cache in caches.items():
             if (ratio := cache.hit_ratio) is not None:
                 for metric, value in zip(("avg", "min", "max"), ratio, strict=True):
                     of_cache = (task.name, store)
-                    yield _name_figure(CACHE_GROUP, f"hit-ratio-{metric}", of_cache, value)
+                    yield _create_figure(CACHE_GROUP, f"hit-ratio-{metric}", of_cache, value)
 
 
-def count_restoring(tasks: Iterable[Task]) -> int:
+def count_restoring_tasks(tasks: Iterable[Task]) -> int:
     """Count the tasks whose stores are restored at present."""
     return sum(task.state is TaskState.RESTORING for task in tasks)
 
@@ -84,12 +84,12 @@ def _list_figures_of_step(labels: tuple[str, str], measured: StepMeasurements) -
         yield from _list_latency_figures(labels, [measured.latency])
     for topic, written in measured.written.copy().items():
         of_topic = (*labels, topic)
-        yield _name_figure(TOPIC_GROUP, "records-produced-total", of_topic, written.records)
-        yield _name_figure(TOPIC_GROUP, "bytes-produced-total", of_topic, written.total_bytes)
+        yield _create_figure(TOPIC_GROUP, "records-produced-total", of_topic, written.records)
+        yield _create_figure(TOPIC_GROUP, "bytes-produced-total", of_topic, written.total_bytes)
     if (emits := measured.suppression_emits) is not None:
         rate = emits.read_figures().rate
-        yield _name_figure(NODE_GROUP, "suppression-emit-rate", labels, rate)
-        yield _name_figure(NODE_GROUP, "suppression-emit-total", labels, measured.emitted_count)
+        yield _create_figure(NODE_GROUP, "suppression-emit-rate", labels, rate)
+        yield _create_figure(NODE_GROUP, "suppression-emit-total", labels, measured.emitted_count)
     if measured.final_emits is not None and measured.final_records is not None:
         read, records = measured.final_emits.read_figures(), measured.final_records
         for metric, value in (
@@ -99,7 +99,7 @@ def _list_figures_of_step(labels: tuple[str, str], measured: StepMeasurements) -
             ("total", records.sum),
         ):
             name = f"window-aggregate-final-emit-{metric}"
-            yield _name_figure(NODE_GROUP, name, labels, value)
+            yield _create_figure(NODE_GROUP, name, labels, value)
 
 
 def _list_latency_figures(labels: tuple[str, str], timings: Iterable[Timing]) -> Iterator[Figure]:
@@ -113,8 +113,8 @@ def _list_latency_figures(labels: tuple[str, str], timings: Iterable[Timing]) ->
         ("min", min((each.minimum for each in seen), default=0.0)),
         ("max", max((each.maximum for each in seen), default=0.0)),
     ):
-        yield _name_figure(NODE_GROUP, f"record-e2e-latency-{metric}", labels, value * _MS)
+        yield _create_figure(NODE_GROUP, f"record-e2e-latency-{metric}", labels, value * _MS)
 
 
-def _name_figure(group: str, metric: str, labels: tuple[str, ...], value: float) -> Figure:
+def _create_figure(group: str, metric: str, labels: tuple[str, ...], value: float) -> Figure:
     return Figure(to_scraped_name(group, metric), labels, value)

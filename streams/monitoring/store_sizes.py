@@ -22,7 +22,7 @@ class StoreSize:
     disk_bytes: int
 
 
-def measure_stores(
+def measure_store_sizes(
     tasks: Iterable[Task], find_store_path: Callable[[str, str], Path]
 ) -> Iterator[StoreSize]:
     """Yield the size of each store that has a changelog; one that is being closed is left out.
@@ -36,10 +36,12 @@ def measure_stores(
                 continue
             with suppress(StateError):
                 path = find_store_path(task.directory, name)
-                yield StoreSize(task.name, name, disk.approximate_count(), _measure_directory(path))
+                yield StoreSize(
+                    task.name, name, disk.approximate_count(), _measure_directory_bytes(path)
+                )
 
 
-def _measure_directory(path: Path) -> int:
+def _measure_directory_bytes(path: Path) -> int:
     """Return the bytes of the files in a directory, 0 if there is none."""
     total = 0
     with suppress(FileNotFoundError):

@@ -12,7 +12,7 @@ from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.state_disk import read_disk_space
 from streams.monitoring.store_operation_figures import read_store_operations
-from streams.monitoring.store_sizes import measure_stores
+from streams.monitoring.store_sizes import measure_store_sizes
 from streams.processes.running import GLOBAL_THREAD
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.runtime.threads.stream_thread import StreamThread
@@ -38,7 +38,7 @@ def create_worker_collector(
         },
         worker.host.now_ms,
         get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
-        measure_stores=lambda: measure_stores(
+        measure_store_sizes=lambda: measure_store_sizes(
             [task for thread in threads for task in thread.current_tasks()],
             worker.directory.store_path,
         ),

@@ -66,7 +66,7 @@ class FunctionThreads:
         """
         give_up_at_s = anyio.current_time() + wait_s
         function = RunningFunction(query)
-        await self._take_place(function, wait_s, is_local=is_local)
+        await self._wait_for_place(function, wait_s, is_local=is_local)
         function.began_s = time.monotonic()
         self._running[is_local].append(function)
         loop = asyncio.get_running_loop()
@@ -75,7 +75,7 @@ class FunctionThreads:
 
         def finish_function() -> None:
             self._leave_place(function, is_local=is_local)
-            self._end_overdue(function)
+            self._note_end_of_overdue_function(function)
             ended.set()
 
         def run_call() -> None:
@@ -95,13 +95,13 @@ class FunctionThreads:
         # The function may have ended between the end of the time and this task's turn.
         if outcome.done():
             return outcome.result()
-        self._begin_overdue(function)
+        self._note_overdue_function(function)
         raise StoreUnavailable(
             f"the function of query {query!r} has not ended within {wait_s:g} s: it runs on, and "
             "its result is lost. Ask for less, or with a longer wait"
         )
 
-    async def _take_place(
+    async def _wait_for_place(
         self, function: RunningFunction, wait_s: float, *, is_local: bool
     ) -> None:
         """Wait for a place among the functions that run. Raises StoreUnavailable."""
@@ -119,7 +119,7 @@ class FunctionThreads:
         self._running[is_local].remove(function)
         self._places[is_local].release_on_behalf_of(function)
 
-    def _begin_overdue(self, function: RunningFunction) -> None:
+    def _note_overdue_function(self, function: RunningFunction) -> None:
         """Tell of a function that runs on although nobody waits for it."""
         function.is_overdue = True
         self._measurements.functions_overdue[function.query] += 1
@@ -130,7 +130,7 @@ class FunctionThreads:
             FUNCTIONS_OF_EACH_SCOPE,
         )
 
-    def _end_overdue(self, function: RunningFunction) -> None:
+    def _note_end_of_overdue_function(self, function: RunningFunction) -> None:
         """Tell that a function has ended for which nobody waits."""
         if function.is_overdue:
             self._measurements.functions_overdue[function.query] -= 1

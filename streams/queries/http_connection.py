@@ -58,7 +58,7 @@ class HttpConnection(HttpToolsProtocol):
         if len(self.connections) > self.connections_max:
             transport.abort()
             return
-        self._watch_arrival()
+        self._limit_arrival_time()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request."""
@@ -66,12 +66,12 @@ class HttpConnection(HttpToolsProtocol):
         super().data_received(data)
         if self._head_size > HEAD_SIZE_MAX and not self.transport.is_closing():
             self.send_400_response("Headers are too long.")
-        self._watch_arrival()
+        self._limit_arrival_time()
 
     def on_headers_complete(self) -> None:
         """Answer a request, whose body nobody waits for. Raises ValueError for too long a head."""
         self._head_size = 0
-        if self._measure_head() > HEAD_SIZE_MAX:
+        if self._measure_head_bytes() > HEAD_SIZE_MAX:
             raise ValueError("the head is too long")  # which is a 400
         super().on_headers_complete()
 
@@ -85,7 +85,7 @@ class HttpConnection(HttpToolsProtocol):
         super().on_body(body)
         self._head_size = max(self._head_size - len(body), 0)
 
-    def _measure_head(self) -> int:
+    def _measure_head_bytes(self) -> int:
         """Return the bytes of a whole head as it is usually written, with its last, empty line."""
         line = len(self.parser.get_method()) + len(self.url) + len(b"  HTTP/1.1\r\n")
         return line + sum(len(n) + len(v) + len(b": \r\n") for n, v in self.headers) + len(b"\r\n")
@@ -103,16 +103,16 @@ class HttpConnection(HttpToolsProtocol):
     def resume_writing(self) -> None:
         """Go on to send."""
         super().resume_writing()
-        self._cancel_stall()
+        self._cancel_stall_limit()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
-        self._cancel_arrival()
-        self._cancel_stall()
+        self._cancel_arrival_limit()
+        self._cancel_stall_limit()
 
-    def _watch_arrival(self) -> None:
+    def _limit_arrival_time(self) -> None:
         """Bound the time until a response begins, wherever nothing else bounds it.
 
         While one runs nothing has to arrive; a part of the next request may. Behind it uvicorn's
@@ -120,7 +120,7 @@ class HttpConnection(HttpToolsProtocol):
         body that nobody waits for.
         """
         if self.cycle is not None and not self.cycle.response_complete:
-            self._cancel_arrival()
+            self._cancel_arrival_limit()
         elif (
             self._arrival is None
             and self.timeout_keep_alive_task is None
@@ -128,12 +128,12 @@ class HttpConnection(HttpToolsProtocol):
         ):
             self._arrival = self.loop.call_later(self.arrival_s, self.transport.abort)
 
-    def _cancel_arrival(self) -> None:
+    def _cancel_arrival_limit(self) -> None:
         if self._arrival is not None:
             self._arrival.cancel()
             self._arrival = None
 
-    def _cancel_stall(self) -> None:
+    def _cancel_stall_limit(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None

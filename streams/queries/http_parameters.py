@@ -62,25 +62,25 @@ class QueryParameter:
         return text
 
 
-def _describe_choice(*choices: str) -> dict[str, Any]:
+def _build_choice_schema(*choices: str) -> dict[str, Any]:
     """Return the schema of a choice; the first one is the default."""
     return {"type": "string", "enum": list(choices), "default": choices[0]}
 
 
-def _describe_number(first: int, last: int, **more: Any) -> dict[str, Any]:
+def _build_number_schema(first: int, last: int, **more: Any) -> dict[str, Any]:
     """Return the schema of a whole number."""
     return {"type": "integer", "minimum": first, "maximum": last, **more}
 
 
 _TEXT = {"type": "string"}
-_TIME_MS = _describe_number(0, _TIME_MS_MAX)
+_TIME_MS = _build_number_schema(0, _TIME_MS_MAX)
 
 _COMMON = (
     QueryParameter(
         "format",
         "How keys and values are written: as JSON, or the bytes that their serdes make, in base64 "
         "(`bytes`) or in hex.",
-        _describe_choice(*ROW_FORMATS),
+        _build_choice_schema(*ROW_FORMATS),
     ),
     QueryParameter(
         "key-serde",
@@ -91,7 +91,7 @@ _COMMON = (
     QueryParameter(
         "scope",
         "Which partitions are read: all of the store, or those of this worker alone.",
-        _describe_choice("cluster", "local"),
+        _build_choice_schema("cluster", "local"),
     ),
     QueryParameter(
         "partitions",
@@ -117,13 +117,13 @@ _COMMON = (
     QueryParameter(
         "wait-ms",
         "How many ms the answer may take.",
-        _describe_number(0, WAIT_MS_MAX, default=WAIT_MS),
+        _build_number_schema(0, WAIT_MS_MAX, default=WAIT_MS),
     ),
     QueryParameter(
         "limit",
         "How many rows are returned at most, as of one commit of each partition. A range of a "
         "key-value store has no limit without it, and is streamed.",
-        _describe_number(1, ROWS_MAX),
+        _build_number_schema(1, ROWS_MAX),
     ),
     QueryParameter(
         "from-ms",
@@ -140,7 +140,7 @@ _COMMON = (
     QueryParameter(
         "reverse",
         "1: from the last key to the first, and from the newest window or version to the oldest.",
-        _describe_choice("0", "1"),
+        _build_choice_schema("0", "1"),
     ),
 )
 # What says which partitions are read, and as of when.

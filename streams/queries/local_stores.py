@@ -20,9 +20,9 @@ from streams.membership.protocol import AssignmentInfo
 from streams.queries.committed_reads import READ_ATTEMPTS_S, Position
 from streams.queries.position_bounds import (
     check_position_topics,
-    describe_absent,
-    list_absent,
-    require_position,
+    describe_absent_partitions,
+    list_absent_partitions,
+    require_position_reached,
 )
 from streams.queries.read_only_stores import create_view
 from streams.queries.stale_bounds import StaleBounds
@@ -32,7 +32,13 @@ from streams.queries.store_calls import StoreCall
 from streams.queries.store_hosts import StoreHost, StoreHosts
 from streams.queries.store_locations import StoreLocations, parse_partition, parse_partitions
 from streams.queries.store_provider import StateStoreProvider
-from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
+from streams.queries.store_reads import (
+    StoreRead,
+    StoreRow,
+    check_read_fits_store,
+    merge_rows,
+    read_rows,
+)
 from streams.runtime.tasks.task import Task
 from streams.topology.build import Subtopology, Topology
 from streams.topology.store_queries import StoreQuery
@@ -146,8 +152,12 @@ class LocalStores:
 
         None if a broker has to be asked: they are not known, or don't have those of `position`.
         """
-        known = self._find_locations(name).keep_counts()
-        return None if known is None or list_absent(position, known.count_inputs()) else known
+        known = self._find_locations(name).copy_with_known_counts()
+        return (
+            None
+            if known is None or list_absent_partitions(position, known.count_input_partitions())
+            else known
+        )
 
     def count_partitions(self, name: str, locations: StoreLocations | None = None) -> int:
         """Return how many partitions a store has. Raises ConfigError, StoreUnavailable."""
@@ -207,7 +217,7 @@ class LocalStores:
         for one that it can't answer now, SerdeError.
         """
         spec, sub = self.find_store(name)
-        check_read(spec, read)
+        check_read_fits_store(spec, read)
         if at_least:
             check_position_topics(name, sub, at_least)
             self._check_position_partitions(name, at_least, locations)
@@ -223,8 +233,8 @@ class LocalStores:
                 answer = self._read_active(spec, provider, read, wanted, stale_ok, attempts_s)
                 if stale_ok is not None and (rest := {*wanted} - answer.partitions):
                     waits_s = max(left_s, ends_wait_s)
-                    answer = self._add_standbys(spec, read, answer, rest, stale_ok, waits_s)
-                require_position(name, answer.position, answer.partitions, at_least or {})
+                    answer = self._add_standby_rows(spec, read, answer, rest, stale_ok, waits_s)
+                require_position_reached(name, answer.position, answer.partitions, at_least or {})
                 return answer
             except StoreUnavailable:
                 # Only what comes with time, and without a rebalance, is waited for.
@@ -237,10 +247,10 @@ class LocalStores:
     ) -> None:
         """Raise ConfigError for a position in partitions that there are not; StoreUnavailable."""
         locations = locations or self._find_locations(name)
-        if list_absent(position, locations.count_inputs()):
-            counts = locations.count_inputs(anew=True)  # there may be more of them since
-            if absent := list_absent(position, counts):
-                raise ConfigError(describe_absent(name, absent, counts))
+        if list_absent_partitions(position, locations.count_input_partitions()):
+            counts = locations.count_input_partitions(anew=True)  # there may be more of them since
+            if absent := list_absent_partitions(position, counts):
+                raise ConfigError(describe_absent_partitions(name, absent, counts))
 
     def check_positions(
         self, name: str, at_least: Position, partitions: Collection[int] | None
@@ -251,7 +261,7 @@ class LocalStores:
             number = parse_partition(task.name)
             is_wanted = partitions is None or number in partitions
             if task.name.startswith(f"{sub.number}_") and is_wanted:
-                require_position(name, task.committed_positions, {number}, at_least)
+                require_position_reached(name, task.committed_positions, {number}, at_least)
 
     def _read_active(
         self,
@@ -266,7 +276,7 @@ class LocalStores:
         pending_ms = [task.commit_pending_since_ms for task in self._list_tasks()]
         try:
             if read.call is None:
-                by_task = provider.read_positions(
+                by_task = provider.read_with_positions(
                     lambda s: read_rows(spec, s, read), wanted, attempts_s
                 )
             else:
@@ -283,7 +293,7 @@ class LocalStores:
             has_more,
             position,
             parse_partitions(by_task),
-            max(self._check_age(bool(by_task)), self._measure_pending_s(pending_ms)),
+            max(self._measure_membership_age_s(bool(by_task)), self._measure_pending_s(pending_ms)),
         )
 
     def _measure_pending_s(self, pending_ms: Iterable[int | None]) -> float:
@@ -291,7 +301,7 @@ class LocalStores:
         since_ms = min((each for each in pending_ms if each is not None), default=None)
         return 0.0 if since_ms is None else max(self._now_ms() - since_ms, 0) / 1000
 
-    def _add_standbys(
+    def _add_standby_rows(
         self,
         spec: StoreSpec,
         read: StoreRead,
@@ -336,7 +346,7 @@ class LocalStores:
             found = self._standby_readers.setdefault(name, found)
         return found
 
-    def _check_age(self, has_read: bool) -> float:
+    def _measure_membership_age_s(self, has_read: bool) -> float:
         """Return the seconds since when the group may have given up this worker's members.
 
         Raises StoreUnavailable if that is longer than a session lasts. It is looked at after the

@@ -16,12 +16,14 @@ class PositionNotReached(StoreUnavailable):
     """Signals that a store has not taken in yet the inputs that a read asks for."""
 
 
-def list_absent(position: Position, counts: Mapping[str, int]) -> list[Partition]:
+def list_absent_partitions(position: Position, counts: Mapping[str, int]) -> list[Partition]:
     """Return the partitions of a position that the topics with so many partitions don't have."""
     return sorted(each for each in position if each.number >= counts.get(each.topic, 0))
 
 
-def describe_absent(name: str, absent: Sequence[Partition], counts: Mapping[str, int]) -> str:
+def describe_absent_partitions(
+    name: str, absent: Sequence[Partition], counts: Mapping[str, int]
+) -> str:
     """Return why a position can't be reached that names partitions which there are not."""
     reasons = [
         f"{each}, and {each.topic} has {format_count(counts[each.topic], 'partition')}"
@@ -42,7 +44,7 @@ def check_position_topics(name: str, sub: Subtopology, position: Position) -> No
         )
 
 
-def require_position(
+def require_position_reached(
     name: str, position: Position, partitions: Collection[int], wanted: Position
 ) -> None:
     """Raise PositionNotReached if `position` has not reached what is wanted of `partitions`."""

@@ -23,7 +23,7 @@ from streams.queries.position_bounds import PositionNotReached
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
-from streams.queries.store_reads import StoreRead, check_read
+from streams.queries.store_reads import StoreRead, check_read_fits_store
 
 _PROMPT_SERDES = (
     serdes.bytes,
@@ -41,7 +41,7 @@ class PromptReads:
     def __init__(self, reads: RoutedReads) -> None:
         self._local = reads.local
 
-    def find_answer(self, terms: RequestTerms, read: StoreRead) -> StoreAnswer | None:
+    def find_prompt_answer(self, terms: RequestTerms, read: StoreRead) -> StoreAnswer | None:
         """Return the answer to a look-up, or None if it can't be known at once.
 
         Raises PositionNotReached for a read of this worker's tasks alone, ConfigError, SerdeError.
@@ -88,7 +88,7 @@ class PromptReads:
             return
         local = self._local
         spec, _ = local.find_store(terms.store)
-        check_read(spec, read)
+        check_read_fits_store(spec, read)
         if local.find_known_locations(terms.store, terms.at_least):
             local.check_positions(terms.store, terms.at_least, terms.partitions)
 

@@ -73,7 +73,7 @@ class ReadThreads:
             try:
                 run = partial(read_encoded, left_s)
                 if read.call is None:
-                    if (found := self._prompt_reads.find_answer(terms, read)) is not None:
+                    if (found := self._prompt_reads.find_prompt_answer(terms, read)) is not None:
                         return found, encode(found)
                     return await _run_in_thread(run, self._limits[terms.is_local], left_s)
                 # Else each try would take a place, of which there are few, and a new thread.

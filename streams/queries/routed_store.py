@@ -90,7 +90,7 @@ class RoutedStore(Generic[K, V]):
 
     def get_result(self, key: K, as_of_ms: int | None = None) -> QueryResult[V]:
         """Return the committed value of `key` with its timestamp, position and age."""
-        self._refuse_windows()
+        self._refuse_windowed_store()
         answer = self._read_answer(StoreRead(is_lookup=True, key=key, as_of_ms=as_of_ms))
         row = answer.rows[0] if answer.rows else None
         value, timestamp_ms = (None, None) if row is None else (row.value, row.timestamp_ms)
@@ -102,14 +102,14 @@ class RoutedStore(Generic[K, V]):
         They are fetched as they are taken, `PAGE_ROWS` at a time: what one task has of a page is of
         one commit, and the next page may be of a later one.
         """
-        self._refuse_windows()
+        self._refuse_windowed_store()
         return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to))
 
     def reverse_range(
         self, key_from: K | None = None, key_to: K | None = None
     ) -> Iterator[tuple[K, V]]:
         """Yield what `range` yields, from the last key to the first."""
-        self._refuse_windows()
+        self._refuse_windowed_store()
         return self._iterate_pages(StoreRead(key_from=key_from, key_to=key_to, is_reverse=True))
 
     def all(self) -> Iterator[tuple[K, V]]:
@@ -130,7 +130,7 @@ class RoutedStore(Generic[K, V]):
         All are of one commit: the first `limit`, from the newest one on if `reverse`. Without
         `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`.
         """
-        self._require_windows("fetch")
+        self._require_windowed_store("fetch")
         return self._read_windows(
             StoreRead(is_lookup=True, key=key, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse),
             limit,
@@ -178,7 +178,7 @@ class RoutedStore(Generic[K, V]):
         `reverse`. Without `limit` raises StoreUnavailable for more than `store_reads.ROWS_MAX`: ask
         for fewer keys, a shorter time, or for `iterate_windows`.
         """
-        self._require_windows("fetch_range")
+        self._require_windowed_store("fetch_range")
         read = StoreRead(
             key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
         )
@@ -197,7 +197,7 @@ class RoutedStore(Generic[K, V]):
 
         Each page may be of a later commit. For each one the store reads the whole range again.
         """
-        self._require_windows("iterate_windows")
+        self._require_windowed_store("iterate_windows")
         page = StoreRead(
             key_from=key_from, key_to=key_to, from_ms=from_ms, to_ms=to_ms, is_reverse=reverse
         )
@@ -251,7 +251,7 @@ class RoutedStore(Generic[K, V]):
         """Return the kind of this store. Raises ConfigError if there is no such store."""
         return self._reads.local.find_store(self.name)[0].kind
 
-    def _refuse_windows(self) -> None:
+    def _refuse_windowed_store(self) -> None:
         """Raise ConfigError for a read of one value of a key if a key has one for each window."""
         if (kind := self._find_kind()) in (StoreKind.WINDOW, StoreKind.SESSION):
             raise ConfigError(
@@ -259,7 +259,7 @@ class RoutedStore(Generic[K, V]):
                 f"{_METHODS[kind]}"
             )
 
-    def _require_windows(self, method: str) -> None:
+    def _require_windowed_store(self, method: str) -> None:
         """Raise ConfigError for a method of windows if this store has none."""
         if (kind := self._find_kind()) not in (StoreKind.WINDOW, StoreKind.SESSION):
             raise ConfigError(

@@ -91,7 +91,7 @@ class StandbyReader:
         if not wanted:
             return []
         # Of all: a read of other partitions that comes next finds this sample, and takes none.
-        self._ends.request_sample(
+        self._ends.request_sample_and_wait(
             {logged.changelog for _, logged in followed.values()},
             {partition for task, _ in followed.values() for partition in task.partitions},
             wait_s,

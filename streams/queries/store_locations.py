@@ -70,19 +70,21 @@ class StoreLocations:
         """
         return frozenset(range(self.count_partitions())) - parse_partitions(tasks_read)
 
-    def keep_counts(self) -> StoreLocations | None:
+    def copy_with_known_counts(self) -> StoreLocations | None:
         """Return these locations with the partitions that are known now, or None if none are.
 
         What is returned asks no broker, whatever becomes of the assignments.
         """
         assignments = self.list_assignments()
-        if (counts := self._find_counted(assignments)) is None:
+        if (counts := self._find_known_counts(assignments)) is None:
             return None
         kept = StoreLocations(self._subtopology, self.list_assignments, lambda: counts)
         kept._counted = assignments, counts
         return kept
 
-    def _find_counted(self, assignments: Sequence[ThreadAssignment]) -> Mapping[str, int] | None:
+    def _find_known_counts(
+        self, assignments: Sequence[ThreadAssignment]
+    ) -> Mapping[str, int] | None:
         """Return the partitions of each input, if they were fetched under these assignments."""
         if self._counted is None or not _are_same(self._counted[0], assignments):
             return None
@@ -93,15 +95,15 @@ class StoreLocations:
 
         Raises StoreUnavailable if their number can't be learned now.
         """
-        return max(self.count_inputs().values(), default=0)
+        return max(self.count_input_partitions().values(), default=0)
 
-    def count_inputs(self, *, anew: bool = False) -> Mapping[str, int]:
+    def count_input_partitions(self, *, anew: bool = False) -> Mapping[str, int]:
         """Return how many partitions each topic has that the store's sub-topology reads.
 
         A broker is asked once for each assignment, or `anew`. Raises StoreUnavailable.
         """
         assignments = self.list_assignments()
-        counted = None if anew else self._find_counted(assignments)
+        counted = None if anew else self._find_known_counts(assignments)
         if counted is None:
             counted = self._fetch_inputs()
             self._counted = assignments, counted

@@ -73,7 +73,7 @@ class StateStoreProvider(Generic[S]):
         have some.
         """
         assignments = self._list_assignments()
-        with self._naming_owner(key):
+        with self._name_owner_in_errors(key):
             by_task = self._read_tasks(read, assignments)
             for found in by_task.values():
                 if found is not None:
@@ -88,7 +88,7 @@ class StateStoreProvider(Generic[S]):
         have some tasks.
         """
         assignments = self._list_assignments()
-        with self._naming_owner(key):
+        with self._name_owner_in_errors(key):
             by_task = self._read_tasks(lambda store: begin_iterator(read(store)), assignments)
             items = self._translate_errors(chain(*by_task.values()))
             first = list(islice(items, 1))
@@ -97,7 +97,7 @@ class StateStoreProvider(Generic[S]):
         return self._create_iterator(chain(first, items), by_task)
 
     @contextmanager
-    def _naming_owner(self, key: Any) -> Iterator[None]:
+    def _name_owner_in_errors(self, key: Any) -> Iterator[None]:
         """Add the address of the worker that has `key` to a StoreNotLocal that the block raises."""
         try:
             yield
@@ -136,7 +136,7 @@ class StateStoreProvider(Generic[S]):
         self._check_no_transition(by_task, assignments)
         return by_task
 
-    def read_positions(
+    def read_with_positions(
         self,
         read: Callable[[S], R],
         partitions: Collection[int],

@@ -80,7 +80,7 @@ class StoreRead:
         return self.is_lookup and spec.kind is StoreKind.KEY_VALUE
 
 
-def check_read(spec: StoreSpec, read: StoreRead) -> None:
+def check_read_fits_store(spec: StoreSpec, read: StoreRead) -> None:
     """Raise ConfigError for a read that the kind of store can't answer."""
     if read.call is not None:
         read.call.check_arguments()
@@ -91,7 +91,7 @@ def check_read(spec: StoreSpec, read: StoreRead) -> None:
         raise ConfigError(f"{spec.name!r} is a versioned store: it is read key by key")
     if not 0 < read.limit <= ROWS_MAX:
         raise ConfigError(f"a read returns from 1 to {ROWS_MAX} rows, not {read.limit}")
-    _check_after(spec, read)
+    _check_resume_place(spec, read)
     has_times = not (read.from_ms is None and read.to_ms is None)
     if has_times and kind not in (StoreKind.WINDOW, StoreKind.VERSIONED):
         raise ConfigError(f"{spec.name!r} is no window store: it has no range of times")
@@ -101,7 +101,7 @@ def check_read(spec: StoreSpec, read: StoreRead) -> None:
         raise ConfigError("a version is asked for as of a time, or versions of a range of times")
 
 
-def _check_after(spec: StoreSpec, read: StoreRead) -> None:
+def _check_resume_place(spec: StoreSpec, read: StoreRead) -> None:
     """Raise ConfigError for a place to go on from that is none of the kind of store."""
     given = [read.after is not None, read.after_start_ms is not None, read.after_end_ms is not None]
     needed = {
@@ -133,7 +133,7 @@ def _iterate_lookup(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[St
                 yield StoreRow(key, entry.value, entry.timestamp_ms)
         case StoreKind.VERSIONED if not (read.from_ms is None and read.to_ms is None):
             get = store.backward_fetch_versions if read.is_reverse else store.fetch_versions
-            for each in get(key, *_get_times(read)):
+            for each in get(key, *_get_time_bounds(read)):
                 since_ms = each.timestamp_ms
                 yield StoreRow(key, each.value, since_ms, since_ms, each.valid_to_ms)
         case StoreKind.VERSIONED:
@@ -142,7 +142,7 @@ def _iterate_lookup(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[St
         case StoreKind.WINDOW:
             size_ms = spec.window_size_ms or 0
             fetch = store.backward_fetch if read.is_reverse else store.fetch
-            for start_ms, value in fetch(key, *_get_times(read)):
+            for start_ms, value in fetch(key, *_get_time_bounds(read)):
                 yield StoreRow(key, value, None, start_ms, start_ms + size_ms)
         case StoreKind.SESSION:
             sessions = (
@@ -164,7 +164,7 @@ def _iterate_range(spec: StoreSpec, store: Any, read: StoreRead) -> Iterator[Sto
                 yield StoreRow(key, value)
         return
     windows = (
-        store.fetch_range(first, last, *_get_times(read))
+        store.fetch_range(first, last, *_get_time_bounds(read))
         if spec.kind is StoreKind.WINDOW
         else store.fetch_range(first, last)
     )
@@ -177,7 +177,7 @@ def _take_first(spec: StoreSpec, rows: Iterator[StoreRow], read: StoreRead) -> l
 
     A store keeps windows segment by segment: the first ones by key may be in the last segment.
     """
-    get_order = partial(_get_order, spec.key.serialize)
+    get_order = partial(_get_sort_key, spec.key.serialize)
     if read.after is not None:
         count = 3 if spec.kind is StoreKind.SESSION else 2  # windows end by their start
         after = StoreRow(read.after, None, None, read.after_start_ms, read.after_end_ms)
@@ -188,7 +188,7 @@ def _take_first(spec: StoreSpec, rows: Iterator[StoreRow], read: StoreRead) -> l
     return take(read.limit + 1, rows, key=get_order)
 
 
-def _get_times(read: StoreRead) -> tuple[FirstMs, LastMs]:
+def _get_time_bounds(read: StoreRead) -> tuple[FirstMs, LastMs]:
     """Return the first and the last time at which windows start that are read."""
     return (
         0 if read.from_ms is None else read.from_ms,
@@ -196,7 +196,9 @@ def _get_times(read: StoreRead) -> tuple[FirstMs, LastMs]:
     )
 
 
-def _get_order(serialize: Callable[[Any], bytes], row: StoreRow) -> tuple[KeyBytes, StartMs, EndMs]:
+def _get_sort_key(
+    serialize: Callable[[Any], bytes], row: StoreRow
+) -> tuple[KeyBytes, StartMs, EndMs]:
     """Return what rows are sorted by: the key's bytes, then start and end."""
     return serialize(row.key), row.start_ms or 0, row.end_ms or 0
 
@@ -214,7 +216,7 @@ def merge_rows(
         ), False
     rows = sorted(
         (row for rows in parts for row in rows),
-        key=partial(_get_order, spec.key.serialize),
+        key=partial(_get_sort_key, spec.key.serialize),
         reverse=read.is_reverse,
     )
     has_more = len(rows) > read.limit or any(len(rows) > read.limit for rows in parts)

@@ -62,16 +62,16 @@ class EndpointCache:
             self._version = configured, topics.version
             self._known.clear()
             self._members.clear()
-        self._follow_members([*group.members.values()], configured, topics)
+        self._update_known_members([*group.members.values()], configured, topics)
         served = self._served.copy()
         for member_id in (updated.member_id, replaced_member_id):
             place = self._places.get(member_id or "")
             if place is not None:
                 served[place] = None
-        served.append(self._find_served(updated, configured, topics))
+        served.append(self._find_cached_partitions(updated, configured, topics))
         return tuple(filter(None, served))
 
-    def _follow_members(
+    def _update_known_members(
         self, members: list[StreamsGroupMember], configured: ConfiguredTopology, topics: TopicList
     ) -> None:
         """Bring what is known of the members up to date."""
@@ -87,11 +87,11 @@ class EndpointCache:
         for place in compress(range(len(members)), has_changed):
             member = members[place]
             places[member.member_id] = place
-            served[place] = self._find_served(member, configured, topics)
+            served[place] = self._find_cached_partitions(member, configured, topics)
         if len(places) > len(members):  # one has left since, and another one has come
             self._places = {each.member_id: place for place, each in enumerate(members)}
 
-    def _find_served(
+    def _find_cached_partitions(
         self, member: StreamsGroupMember, configured: ConfiguredTopology, topics: TopicList
     ) -> EndpointPartitions | None:
         endpoint, assigned = member.endpoint, member.assigned

@@ -53,7 +53,7 @@ from coordinator.groups.streams.endpoints import EndpointPartitions
 from coordinator.groups.streams.epoch_cause import StreamsEpochCause
 from coordinator.groups.streams.member_check import (
     check_member_epoch,
-    check_not_taken,
+    check_static_member_is_away,
     check_streams_group_size,
     require_streams_member,
 )
@@ -133,7 +133,7 @@ class _HeartbeatStep:
             self._request_epoch(StreamsEpochCause.TOPICS_CHANGED)
         if self._context.settings.assignment_configs != group.assignment_configs:
             self._request_epoch(StreamsEpochCause.SETTINGS_CHANGED)
-        epoch = self._raise_epoch(metadata_hash, validated_epoch)
+        epoch = self._increment_epoch_if_due(metadata_hash, validated_epoch)
         target_epoch, target = self._update_target(epoch, updated, configured)
         moved = reconcile_tasks(group, updated, target_epoch, target, command.owned)
         if moved != updated:
@@ -176,7 +176,7 @@ class _HeartbeatStep:
         if static_member is None:
             found = group.members.get(command.member_id)
             return found or StreamsGroupMember(command.member_id)
-        check_not_taken(static_member, command.member_id)
+        check_static_member_is_away(static_member, command.member_id)
         self._replaced = static_member
         member = replace(
             static_member,
@@ -243,7 +243,7 @@ class _HeartbeatStep:
                 raise Refused(Code.UNKNOWN_SERVER_ERROR, "the group has no topology yet")
             self._records.append(StreamsTopologySaved(self._group.group_id, sent))
             return sent
-        if sent is not None and sent.epoch >= known.epoch and not known.is_same(sent):
+        if sent is not None and sent.epoch >= known.epoch and not known.is_equivalent_to(sent):
             raise Refused(Code.INVALID_REQUEST, "Topology updates are not supported yet.")
         if updated.topology_epoch < known.epoch:
             self._add_status(
@@ -275,7 +275,7 @@ class _HeartbeatStep:
         """Note that the group gets its next epoch, and why: the first cause counts."""
         self._cause = self._cause or cause
 
-    def _raise_epoch(self, metadata_hash: int, validated_epoch: int) -> int:
+    def _increment_epoch_if_due(self, metadata_hash: int, validated_epoch: int) -> int:
         """Return the epoch of the group, one up if there is a cause, with its record."""
         group = self._group
         if self._cause is None:
@@ -323,14 +323,14 @@ class _HeartbeatStep:
                 targets[updated.member_id] = targets.pop(replaced_id)
         members[updated.member_id] = updated
         new_targets = compute_task_targets(
-            group, members, configured, context.settings.num_standby_replicas, self._known_offsets()
+            group, members, configured, context.settings.num_standby_replicas, self._merge_offsets()
         )
         self._records += build_target_records(group, targets, new_targets, epoch, context.now_ms)
         moved_count = count_moved_tasks(targets, new_targets.items())
         self._effects.append(CountStreamsTarget(moved_count, context.began_ns))
         return epoch, new_targets[updated.member_id]
 
-    def _known_offsets(self) -> Mapping[str, Mapping[TaskId, int]]:
+    def _merge_offsets(self) -> Mapping[str, Mapping[TaskId, int]]:
         """Return how far the state of members is, with what this heartbeat reports."""
         reported, member_id = self._command.task_offsets, self._command.member_id
         known = self._transient.task_offsets

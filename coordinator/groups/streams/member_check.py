@@ -52,7 +52,7 @@ def require_streams_member(
     return static_member
 
 
-def check_not_taken(static_member: StreamsGroupMember, member_id: str) -> None:
+def check_static_member_is_away(static_member: StreamsGroupMember, member_id: str) -> None:
     """Raise Refused (UNRELEASED_INSTANCE_ID) unless a static member is away, to be replaced."""
     if static_member.epoch != AWAY_EPOCH:
         raise Refused(

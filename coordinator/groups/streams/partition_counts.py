@@ -32,7 +32,7 @@ def decide_partition_counts(
 
     Raises: WrongPartitionCounts; Refused (STREAMS_INVALID_TOPOLOGY) if a number can't be computed.
     """
-    decided = _decide_repartition_topics(topology, count_partitions)
+    decided = _decide_repartition_counts(topology, count_partitions)
 
     def count(topic: str) -> int:
         existing_count = count_partitions(topic)
@@ -40,7 +40,7 @@ def decide_partition_counts(
 
     for subtopology in topology.subtopologies:
         for topics in find_copartition_groups(subtopology):
-            decided |= _copartition_topics(topology, topics, count)
+            decided |= _count_copartitioned_partitions(topology, topics, count)
     for subtopology in topology.subtopologies:
         if not subtopology.all_source_topics:
             raise Refused(
@@ -81,7 +81,7 @@ def find_copartition_groups(subtopology: StreamsSubtopology) -> list[frozenset[s
 # Repartition topics
 
 
-def _decide_repartition_topics(
+def _decide_repartition_counts(
     topology: StreamsTopology, count_partitions: CountPartitions
 ) -> dict[str, int]:
     """Return the number of partitions of each repartition topic.
@@ -138,7 +138,7 @@ def _count_largest_source(
 # Copartitioning
 
 
-def _copartition_topics(
+def _count_copartitioned_partitions(
     topology: StreamsTopology, topics: frozenset[str], count: Callable[[str], int]
 ) -> dict[str, int]:
     """Return the number of partitions of the repartition topics of one copartition group.
@@ -156,9 +156,9 @@ def _copartition_topics(
     if not topics:
         return {}
     if source_counts:
-        wanted = _require_equal(source_counts.values(), source_counts)
+        wanted = _require_equal_counts(source_counts.values(), source_counts)
     elif fixed:
-        wanted = _require_equal(map(count, fixed), repartition_counts)
+        wanted = _require_equal_counts(map(count, fixed), repartition_counts)
     else:
         wanted = max(repartition_counts.values())
     for name, found in repartition_counts.items():
@@ -170,7 +170,7 @@ def _copartition_topics(
     return dict.fromkeys(repartition_counts, wanted)
 
 
-def _require_equal(counts: Iterable[int], counts_by_topic: Mapping[str, int]) -> int:
+def _require_equal_counts(counts: Iterable[int], counts_by_topic: Mapping[str, int]) -> int:
     """Return the one number of partitions; raise WrongPartitionCounts if there are several."""
     found = set(counts)
     if len(found) > 1:

@@ -73,7 +73,7 @@ class StreamsTopology:
             names.update(dict.fromkeys(topic.name for topic in each.changelog_topics))
         return list(names)
 
-    def is_same(self, other: StreamsTopology) -> bool:
+    def is_equivalent_to(self, other: StreamsTopology) -> bool:
         """Return whether another topology says the same, in whatever order of sub-topologies."""
         return self.epoch == other.epoch and _sort_by_id(self) == _sort_by_id(other)
 

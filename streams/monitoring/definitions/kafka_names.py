@@ -7,10 +7,10 @@ from streams.monitoring.definitions.definition import FigureDefinition
 
 def to_scraped_name(group: str, metric: str) -> str:
     """Return the name under which the JMX exporter shows a metric of Kafka Streams or a client."""
-    return f"kafka_{_name_domain(group)}_{group}_{metric}".replace("-", "_")
+    return f"kafka_{_choose_jmx_domain(group)}_{group}_{metric}".replace("-", "_")
 
 
-def _name_domain(group: str) -> str:
+def _choose_jmx_domain(group: str) -> str:
     """Return the word after `kafka.` of the domain of a group: whose metrics these are."""
     kind = group.partition("-")[0]
     return kind if kind in ("consumer", "producer") else "streams"
@@ -38,5 +38,5 @@ def define_figure(
         one_of=one_of,
         level=level,
         answers=answers,
-        kafka_name=f"kafka.{_name_domain(group)}:type={group},attribute={metric}",
+        kafka_name=f"kafka.{_choose_jmx_domain(group)}:type={group},attribute={metric}",
     )

@@ -28,7 +28,7 @@ from streams.monitoring.group_report import (
     TopicOffsets,
     build_report,
     decode_members,
-    find_partitions,
+    list_report_partitions,
 )
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
@@ -74,7 +74,7 @@ def member(name: str, assigned: AssignmentInfo, **fields: Any) -> MemberDescript
 def report(*members: MemberDescription, state: str = "Stable") -> GroupReport:
     decoded = decode_members("a", GroupDescription(state, "consumer", "stream", members))
     held = {partition: OffsetAndMetadata(offset, "") for partition, offset in COMMITTED.items()}
-    partitions = find_partitions("a", decoded, COUNTS, held)
+    partitions = list_report_partitions("a", decoded, COUNTS, held)
     ends = {partition: ENDS[partition] for partition in partitions}
     return build_report("a", state, decoded, TopicOffsets(COUNTS, held, ends))
 

@@ -33,7 +33,7 @@ from streams.monitoring.state_disk import StateDiskSpace
 from streams.monitoring.store_operation_figures import read_store_operations
 from streams.monitoring.store_sizes import (
     StoreSize,
-    measure_stores,
+    measure_store_sizes,
 )
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.metered_stores import StoreMeter, meter_store
@@ -200,7 +200,7 @@ def lines() -> list[str]:
         lambda: {"thread 0": dict.fromkeys(COUNTER_HELP, 1)},
         lambda: 3_000,
         get_measurements=lambda: {"thread 0": measured},
-        measure_stores=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
+        measure_store_sizes=lambda: [StoreSize("0_0", "counts", 5, 4_096)],
         read_database_figures=lambda: (
             [
                 DatabaseFigures(
@@ -402,14 +402,16 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
         def look(world: World = world) -> bool:
             if not world.consumed():
                 return False
-            sizes.extend(measure_stores(world.loop.tasks.values(), world.directory.store_path))
+            sizes.extend(measure_store_sizes(world.loop.tasks.values(), world.directory.store_path))
             reader = DatabaseFigureReader(world.directory.store_path, world.clock.monotonic_s)
             properties.extend(reader.read_figures({"t": list(world.loop.tasks.values())}))
             return True
 
         world.run_until(look)
         # When the loop has ended the stores are closed: there is nothing to measure.
-        assert list(measure_stores(world.loop.tasks.values(), world.directory.store_path)) == []
+        assert (
+            list(measure_store_sizes(world.loop.tasks.values(), world.directory.store_path)) == []
+        )
     on_disk, in_memory = sizes
     assert (on_disk.task, on_disk.store) == ("0_0", "c")
     assert on_disk.entries == in_memory.entries == 2

@@ -22,7 +22,7 @@ from streams.queries.position_bounds import PositionNotReached
 from streams.queries.query_tls import ServerCertificate
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_hosts import StoreHost
-from streams.queries.store_reads import StoreRead, StoreRow, check_read
+from streams.queries.store_reads import StoreRead, StoreRow, check_read_fits_store
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.serdes import Serde
 from streams.topology.store_queries import StoreQuery, list_results
@@ -91,7 +91,7 @@ class FakeReads:
         self, name: str, read: StoreRead, *, at_least: Position, **terms: object
     ) -> StoreAnswer:
         spec = self.specs[name]
-        check_read(spec, read)
+        check_read_fits_store(spec, read)
         self.reads.append(read)
         self.before_read(read)
         if read.call is not None:
@@ -154,7 +154,7 @@ class LargeReads(FakeReads):
     def read(
         self, name: str, read: StoreRead, *, at_least: Position, **terms: object
     ) -> StoreAnswer:
-        check_read(self.specs[name], read)
+        check_read_fits_store(self.specs[name], read)
         self.reads.append(read)
         self.before_read(read)
         rows = self.rows[name]

@@ -13,7 +13,11 @@ from streams.common.partitioning import partition_for_key
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreNotLocal, StoreUnavailable
 from streams.membership.protocol import AssignmentInfo, EndpointTasks
-from streams.queries.position_bounds import PositionNotReached, describe_absent, list_absent
+from streams.queries.position_bounds import (
+    PositionNotReached,
+    describe_absent_partitions,
+    list_absent_partitions,
+)
 from streams.queries.read_only_stores import create_view
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
@@ -150,13 +154,13 @@ def test_a_position_in_a_partition_that_there_is_not_is_refused_at_once(
 
 
 def test_a_topic_with_one_partition_is_named_in_the_singular() -> None:
-    text = describe_absent("c", [Partition("in", 1)], {"in": 1})
+    text = describe_absent_partitions("c", [Partition("in", 1)], {"in": 1})
     assert text.endswith("in[1], and in has 1 partition")
 
 
 def test_a_position_in_a_topic_that_is_gone_names_it() -> None:
     """A pattern's topics come and go, and an answer may have named one."""
     position, counts = {Partition("in-a", 0): 3, Partition("in-b", 1): 3}, {"in-b": 2}
-    absent = list_absent(position, counts)
+    absent = list_absent_partitions(position, counts)
     assert absent == [Partition("in-a", 0)]
-    assert "in-a[0], and there is no topic in-a" in describe_absent("c", absent, counts)
+    assert "in-a[0], and there is no topic in-a" in describe_absent_partitions("c", absent, counts)

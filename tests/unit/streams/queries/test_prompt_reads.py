@@ -67,10 +67,10 @@ def read_when_counted(
 
 def test_a_look_up_of_a_key_that_is_here_needs_no_other_thread(tmp_path: Path) -> None:
     def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
-        assert reads.find_answer(CLUSTER, LOOK_UP) is None  # a broker has to be asked first
+        assert reads.find_prompt_answer(CLUSTER, LOOK_UP) is None  # a broker has to be asked first
         assert stores.count_partitions("c") == 1
         for terms in (CLUSTER, LOCAL, CLUSTER._replace(at_least={IN: 2})):
-            found = reads.find_answer(terms, LOOK_UP)
+            found = reads.find_prompt_answer(terms, LOOK_UP)
             assert found is not None
             assert [row.value for row in found.rows] == [2]
             assert found.position == {IN: 2}
@@ -82,17 +82,17 @@ def test_what_may_have_to_be_waited_for_is_left_to_other_threads(tmp_path: Path)
     def look(reads: PromptReads, stores: LocalStores, task: Any) -> None:
         stores.count_partitions("c")
         absent = replace(LOOK_UP, key="b")
-        assert reads.find_answer(CLUSTER, absent) is None
-        found = reads.find_answer(LOCAL, absent)
+        assert reads.find_prompt_answer(CLUSTER, absent) is None
+        found = reads.find_prompt_answer(LOCAL, absent)
         assert found is not None
         assert not found.rows
         assert found.partitions == {0}
-        assert reads.find_answer(CLUSTER, StoreRead(key_from="a")) is None
-        assert reads.find_answer(CLUSTER._replace(stale_ok=StaleBounds(1)), LOOK_UP) is None
+        assert reads.find_prompt_answer(CLUSTER, StoreRead(key_from="a")) is None
+        assert reads.find_prompt_answer(CLUSTER._replace(stale_ok=StaleBounds(1)), LOOK_UP) is None
         later = CLUSTER._replace(at_least={IN: 3})
-        assert reads.find_answer(later, LOOK_UP) is None
+        assert reads.find_prompt_answer(later, LOOK_UP) is None
         with pytest.raises(PositionNotReached, match="up to offset 3"):
-            reads.find_answer(later._replace(is_local=True), LOOK_UP)
+            reads.find_prompt_answer(later._replace(is_local=True), LOOK_UP)
 
     read_when_counted(tmp_path, look)
 
@@ -141,7 +141,7 @@ def test_no_broker_is_asked_when_tasks_move_during_a_look_up(
             moving.stores.count_partitions("c")
             moving.looks_left = moment
             reads: Any = SimpleNamespace(local=moving.stores)
-            found = PromptReads(reads).find_answer(terms, LOOK_UP)
+            found = PromptReads(reads).find_prompt_answer(terms, LOOK_UP)
             assert moving.fetch_count == 1, moment
             if moving.looks_left >= 0:  # the look-up was over before
                 assert found is not None
@@ -196,7 +196,7 @@ def test_a_commit_that_is_being_written_is_not_waited_for(tmp_path: Path) -> Non
         task.commit_sequence += 1
         began_s = time.monotonic()
         for terms in (CLUSTER, LOCAL, LOCAL._replace(at_least={IN: 2})):
-            assert reads.find_answer(terms, LOOK_UP) is None
+            assert reads.find_prompt_answer(terms, LOOK_UP) is None
         assert time.monotonic() - began_s < 0.9  # a thread may wait for a second, each time
         task.commit_sequence -= 1
 
@@ -220,6 +220,6 @@ def test_a_serde_that_may_wait_is_called_on_other_threads(
             replace(spec, value=unhashable),
         ):
             monkeypatch.setattr(stores, "find_store", lambda name, given=given: (given, sub))
-            assert reads.find_answer(LOCAL, LOOK_UP) is None
+            assert reads.find_prompt_answer(LOCAL, LOOK_UP) is None
 
     read_when_counted(tmp_path, look)

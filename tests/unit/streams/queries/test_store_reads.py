@@ -9,7 +9,13 @@ import pytest
 from streams import App, Store, TopologyTestDriver, serdes, windows
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreSpec
-from streams.queries.store_reads import StoreRead, StoreRow, check_read, merge_rows, read_rows
+from streams.queries.store_reads import (
+    StoreRead,
+    StoreRow,
+    check_read_fits_store,
+    merge_rows,
+    read_rows,
+)
 
 _STEP_MS = 100_000
 _KEYS = "edcba"
@@ -40,7 +46,7 @@ def load(driver: TopologyTestDriver) -> None:
 
 
 def read(spec: StoreSpec, store: Any, wanted: StoreRead) -> tuple[list[StoreRow], bool]:
-    check_read(spec, wanted)
+    check_read_fits_store(spec, wanted)
     return merge_rows(spec, [read_rows(spec, store, wanted)], wanted)
 
 
@@ -144,4 +150,4 @@ def test_a_read_that_a_kind_of_store_does_not_have_is_refused(
     kind: str, wanted: StoreRead, reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason):
-        check_read(build(kind)[1], wanted)
+        check_read_fits_store(build(kind)[1], wanted)
