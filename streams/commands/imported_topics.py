@@ -20,7 +20,7 @@ from streams.errors import ConfigError
 from streams.runtime.assigning.internal_topics import list_changelogs, list_internal_topics
 from streams.runtime.assigning.lost_topics import derive_internal_counts
 from streams.topology.build import Topology
-from streams.topology.expand import changelog_topic
+from streams.topology.expand import name_changelog_topic
 
 _SUFFIXES = ("-changelog", "-repartition")
 
@@ -95,7 +95,7 @@ def _advise_names(has_others: bool, has_absent: bool) -> str:
 def _explain_unused(topology: Topology, others: list[str]) -> Iterator[str]:
     """Yield a sentence for each store here that has the name of an unused changelog."""
     for spec in (each for sub in topology.subtopologies for each in sub.stores):
-        if changelog_topic(topology.application_id, spec.name) not in others:
+        if name_changelog_topic(topology.application_id, spec.name) not in others:
             continue
         if spec.source_topic is not None:
             yield (

@@ -15,7 +15,7 @@ from streams.commands.output import format_raw_bytes, format_value, format_windo
 from streams.commands.records import format_time
 from streams.errors import ConfigError, SerdeError
 from streams.graph.nodes import StoreSpec
-from streams.topology.expand import changelog_topic
+from streams.topology.expand import name_changelog_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class NamedStore:
 def find_store(app: App | None, application_id: str, store: str) -> NamedStore:
     """Return the store of a name. Raises ConfigError if the App has none of it."""
     if app is None:
-        return NamedStore(application_id, store, None, changelog_topic(application_id, store))
+        return NamedStore(application_id, store, None, name_changelog_topic(application_id, store))
     specs = {spec.name: spec for spec in list_store_specs(app)}
     if store not in specs:
         raise ConfigError(

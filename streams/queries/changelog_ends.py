@@ -74,7 +74,7 @@ class ChangelogEnds:
         self._next_at_s = self._inputs_at_s = 0.0
         self._samples: deque[_Sample] = deque(maxlen=_SAMPLES_MAX)
 
-    def request_sample(
+    def request_sample_and_wait(
         self, changelogs: Collection[Partition], inputs: Collection[Partition], wait_s: float
     ) -> None:
         """Have a sample taken if none was just now, and wait for it for at most `wait_s`."""

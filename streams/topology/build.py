@@ -25,7 +25,7 @@ from streams.settings.topology_settings import StoreMedium
 from streams.topics import TopicPattern, is_pattern, parse_pattern
 from streams.topology.check import check_topology
 from streams.topology.copartitioning import find_topics_by_store, find_upstream_topics
-from streams.topology.expand import changelog_topic, expand_graph
+from streams.topology.expand import expand_graph, name_changelog_topic
 from streams.topology.partitions import (
     TopicFlow,
     UnequalPartitionCounts,
@@ -179,7 +179,7 @@ class Topology:
         for spec in (each for sub in self.subtopologies for each in sub.stores):
             if spec.name == store and spec.source_topic is not None:
                 return spec.source_topic
-        return changelog_topic(self.application_id, store)
+        return name_changelog_topic(self.application_id, store)
 
     def derive_partition_counts(self, input_counts: Mapping[str, int]) -> dict[str, int]:
         """Return the partition count of each source topic, derived from those of the inputs.
@@ -198,7 +198,7 @@ class Topology:
                 flows, declared_counts, self.copartitioned, input_counts
             )
         except UnequalPartitionCounts as error:
-            raise self._name_meeting_store(error) from None
+            raise self._add_store_to_error(error) from None
         missing = self.repartition_topics - self.topics_after_patterns - counts.keys()
         if missing:
             raise TopologyError(
@@ -207,7 +207,7 @@ class Topology:
             )
         return counts
 
-    def _name_meeting_store(self, error: UnequalPartitionCounts) -> TopologyError:
+    def _add_store_to_error(self, error: UnequalPartitionCounts) -> TopologyError:
         """Return an error about unequal partition counts, with the step and store that need them.
 
         It is returned as it is where the topics meet in a join.
@@ -251,7 +251,7 @@ def build_topology(
         wrap_steps=wrap_steps,
         default_store=default_store,
     )
-    check_topology(graph, partial(changelog_topic, application_id))
+    check_topology(graph, partial(name_changelog_topic, application_id))
     subtopologies = tuple(
         Subtopology(
             number,

@@ -36,7 +36,7 @@ from streams.topology.name_remedies import (
     describe_topic_remedy,
     find_store_naming,
 )
-from streams.topology.renamed_state import match_renamed
+from streams.topology.renamed_state import match_renamed_names
 from streams.topology.state_effects import StateEffect, StateOutcome
 from streams.topology.store_compatibility import find_store_effects
 from streams.topology.value_compatibility import (
@@ -189,7 +189,7 @@ def _compare_stores(before: VersionIndex, after: VersionIndex) -> Iterator[State
         old, new = before.stores[a], after.stores[b]
         return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
 
-    moved = match_renamed(
+    moved = match_renamed_names(
         list(before.stores), list(after.stores), before, after, have_equal_formats
     )
     for name, old in before.stores.items():
@@ -252,7 +252,9 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
     def have_equal_serdes(a: str, b: str) -> bool:
         return before.topics[a] == after.topics[b]
 
-    moved = match_renamed(list(before.topics), list(after.topics), before, after, have_equal_serdes)
+    moved = match_renamed_names(
+        list(before.topics), list(after.topics), before, after, have_equal_serdes
+    )
     for name, old in before.topics.items():
         new, now = after.topics.get(name), moved.get(name)
         if new is None:
@@ -274,7 +276,7 @@ def _compare_repartition_topics(before: VersionIndex, after: VersionIndex) -> It
             yield StateChange(StateKind.REPARTITION, name, tuple(effects))
     for name in after.topics:
         if name not in before.topics:
-            appears = f"appears{_partitions_suffix(after.partition_counts.get(name))}"
+            appears = f"appears{_format_partitions_suffix(after.partition_counts.get(name))}"
             made = StateEffect(appears, StateOutcome.NEW, "it is made at the next start")
             yield StateChange(StateKind.REPARTITION, name, (made,))
 
@@ -309,12 +311,12 @@ def _compare_changelogs(before: VersionIndex, after: VersionIndex) -> Iterator[S
             yield StateChange(StateKind.CHANGELOG, name, (left,))
     for name in after.changelogs:
         if name not in before.changelogs:
-            appears = f"appears{_partitions_suffix(after.partition_counts.get(name))}"
+            appears = f"appears{_format_partitions_suffix(after.partition_counts.get(name))}"
             made = StateEffect(appears, StateOutcome.NEW, "it is made at the next start")
             yield StateChange(StateKind.CHANGELOG, name, (made,))
 
 
-def _partitions_suffix(count: int | None) -> str:
+def _format_partitions_suffix(count: int | None) -> str:
     """Return " (n partitions)" for a message; empty if the count is not known."""
     return "" if count is None else f" ({format_count(count, 'partition')})"
 

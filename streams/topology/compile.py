@@ -55,7 +55,7 @@ def compile_subtopology(
                 )
                 emits[node] = node.operator(binding)
                 if not after:
-                    emits[node] = _measure_latency(node, emits[node], context)
+                    emits[node] = _wrap_with_latency_measurement(node, emits[node], context)
             case SinkNode():
                 emits[node] = create_topic_writer(node, context)
             case _:
@@ -70,7 +70,7 @@ def compile_subtopology(
     }
 
 
-def _measure_latency(
+def _wrap_with_latency_measurement(
     node: ProcessorNode, process: Callable[..., None], context: InternalProcessorContext
 ) -> Callable[..., None]:
     """Return a function that measures the latency of records at a step that nothing follows."""

@@ -24,7 +24,7 @@ from streams.topology.description import (
     DescribedSubtopology,
     TopologyDescription,
 )
-from streams.topology.expand import changelog_topic
+from streams.topology.expand import name_changelog_topic
 from streams.topology.partitions import (
     TopicFlow,
     derive_partition_counts,
@@ -91,7 +91,7 @@ class DeclaredSubtopology:
             if is_restored_from_input:
                 topics.append(input_topic)
             elif not text.endswith(_UNLOGGED):
-                topics.append(changelog_topic(application_id, store))
+                topics.append(name_changelog_topic(application_id, store))
         return sorted(topics)
 
 
@@ -221,7 +221,7 @@ def declare_topology(description: TopologyDescription) -> DeclaredTopology:
 
 def _collect_state_formats(sub: DescribedSubtopology) -> dict[str, str]:
     """Return the record formats of the stores and the repartition topics read, by name."""
-    stores = {store.name: _store_format(store) for store in sub.stores}
+    stores = {store.name: _format_store_layout(store) for store in sub.stores}
     return stores | {
         step.topic: f"{step.key} and {step.value}"
         for step in sub.steps
@@ -244,11 +244,11 @@ def _collect_message_types(sub: DescribedSubtopology) -> dict[str, MessageTypes]
     return {name: types for name, types in (stores | topics).items() if any(types)}
 
 
-def _types_to_plain(types: Mapping[str, MessageTypes]) -> dict[str, Any]:
+def _convert_types_to_plain(types: Mapping[str, MessageTypes]) -> dict[str, Any]:
     return {name: [type_to_plain(each) for each in both] for name, both in types.items()}
 
 
-def _store_format(store: DescribedStore) -> str:
+def _format_store_layout(store: DescribedStore) -> str:
     """Format a store's windows and serdes as text that is equal for equal formats."""
     is_join = store.retain_duplicates  # a join finds entries by their time, whatever the size
     size_ms = None if is_join else store.window_size_ms
@@ -276,7 +276,9 @@ def _compute_fingerprint(description: TopologyDescription) -> str:
     ]
     fields.append([[topic.name, topic.partitions] for topic in description.repartition_topics])
     fields.append(description.copartitioned)
-    types = [_types_to_plain(_collect_message_types(sub)) for sub in description.subtopologies]
+    types = [
+        _convert_types_to_plain(_collect_message_types(sub)) for sub in description.subtopologies
+    ]
     if any(types):
         fields.append(types)
     return hashlib.sha256(orjson.dumps(fields)).hexdigest()[:_FINGERPRINT_CHARS]
@@ -296,7 +298,7 @@ def encode_topology(declared: DeclaredTopology) -> str:
                 "stores": sorted(sub.stores),
                 "sinks": sorted(sub.sinks),
                 "formats": dict(sub.formats),
-                "types": _types_to_plain(sub.types),
+                "types": _convert_types_to_plain(sub.types),
             }
             for number, sub in declared.subtopologies.items()
         ],

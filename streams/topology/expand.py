@@ -85,7 +85,7 @@ def _bind_global_table_serdes(table: GlobalTableSpec) -> GlobalTableSpec:
     return bind_serdes(table.topic, table) if isinstance(table, GlobalStoreSpec) else table
 
 
-def changelog_topic(application_id: str, store: str) -> str:
+def name_changelog_topic(application_id: str, store: str) -> str:
     """Return the name of a store's changelog topic."""
     return f"{application_id}-{store}-changelog"
 
@@ -95,7 +95,7 @@ def bind_changelog_serdes(application_id: str, spec: StoreSpec) -> StoreSpec:
 
     For steps that use the serdes beside the store.
     """
-    return bind_serdes(spec.source_topic or changelog_topic(application_id, spec.name), spec)
+    return bind_serdes(spec.source_topic or name_changelog_topic(application_id, spec.name), spec)
 
 
 def rewrite_graph(graph: Graph, replace_node: Callable[[Node], Iterable[Node]]) -> Graph:

@@ -20,10 +20,10 @@ def check_explicit_names(topology: Topology, generated_names: Collection[str]) -
     stores = {spec.name for sub in topology.subtopologies for spec in sub.stores}
     stores |= {table.store.name for table in topology.global_tables}
     parts = (
-        ("stores (store=...)", _find_generated(stores, generated_names)),
+        ("stores (store=...)", _find_generated_names(stores, generated_names)),
         (
             "repartition topics (name=...)",
-            _find_generated(topology.repartition_topics, generated_names),
+            _find_generated_names(topology.repartition_topics, generated_names),
         ),
     )
     unnamed = [f"{what} {', '.join(map(repr, found))}" for what, found in parts if found]
@@ -35,6 +35,6 @@ def check_explicit_names(topology: Topology, generated_names: Collection[str]) -
         )
 
 
-def _find_generated(names: Iterable[str], generated_names: Collection[str]) -> list[str]:
+def _find_generated_names(names: Iterable[str], generated_names: Collection[str]) -> list[str]:
     """Return the names that contain a generated one, sorted."""
     return sorted(n for n in names if any(each in n for each in generated_names))

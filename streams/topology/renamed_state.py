@@ -9,7 +9,7 @@ from streams.topology.name_origin import is_generated_name, strip_step_number
 from streams.topology.version_index import VersionIndex
 
 
-def match_renamed(
+def match_renamed_names(
     old: list[str],
     new: list[str],
     before: VersionIndex,

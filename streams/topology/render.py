@@ -105,7 +105,7 @@ def _list_topics(topology: TopologyDescription) -> list[str]:
     return sorted({_label_topic(step) for step in steps if step.kind != "processor"})
 
 
-def _subtopology_title(sub: DescribedSubtopology) -> str:
+def _format_subtopology_title(sub: DescribedSubtopology) -> str:
     return f"Global store {sub.number}" if sub.is_global else f"Sub-topology {sub.number}"
 
 
@@ -116,7 +116,7 @@ def render_mermaid(topology: TopologyDescription) -> str:
     for topic in _list_topics(topology):
         lines.append(f'  {names.identifier_of("topic", topic)}(["{_escape_mermaid(topic)}"])')
     for sub in topology.subtopologies:
-        lines.append(f'  subgraph sub{sub.number}["{_subtopology_title(sub)}"]')
+        lines.append(f'  subgraph sub{sub.number}["{_format_subtopology_title(sub)}"]')
         for step in sub.steps:
             lines.append(
                 f'    {names.identifier_of("step", step.name)}["{_escape_mermaid(step.name)}"]'
@@ -150,7 +150,7 @@ def render_dot(topology: TopologyDescription) -> str:
         lines.append(f"  {names.identifier_of('topic', topic)} [label={label}, shape=oval];")
     for sub in topology.subtopologies:
         lines.append(f"  subgraph cluster_{sub.number} {{")
-        lines.append(f"    label={_quote_dot(_subtopology_title(sub))};")
+        lines.append(f"    label={_quote_dot(_format_subtopology_title(sub))};")
         for step in sub.steps:
             lines.append(
                 f"    {names.identifier_of('step', step.name)} [label={_quote_dot(step.name)}];"

@@ -40,7 +40,7 @@ def find_sent_differences(old: TopologyDescription, new: TopologyDescription) ->
     """
     if any(declare_topology(each).patterns for each in (old, new)):
         return ()
-    return tuple(_list_differences(_select_sent(old), _select_sent(new)))
+    return tuple(_list_differences(_select_sent_parts(old), _select_sent_parts(new)))
 
 
 def _list_differences(old: _SentTopology, new: _SentTopology) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _list_differences(old: _SentTopology, new: _SentTopology) -> Iterator[str]:
             yield f"that {' and '.join(map(repr, sorted(group)))} meet by key is {kept}"
 
 
-def _select_sent(description: TopologyDescription) -> _SentTopology:
+def _select_sent_parts(description: TopologyDescription) -> _SentTopology:
     """Return what members send of a topology, as far as it follows from its description."""
     declared = declare_topology(description)
     stores = {

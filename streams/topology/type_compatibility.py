@@ -184,20 +184,25 @@ def _choose_rule(a: DescribedType, b: DescribedType) -> _Rule:
     if "all" in (a.kind, b.kind):
         return _compare_all_of
     if "union" in (a.kind, b.kind):
-        return _read_union
+        return _compare_unions
     if a.kind in _COLLECTIONS and b.kind in _COLLECTIONS:
-        return _read_elements
-    rules = {"record": _read_record, "map": _read_map, "enum": _read_enum, "hash": _read_hash}
-    return rules.get(a.kind, _read_scalar) if a.kind == b.kind else _read_scalar
+        return _compare_elements
+    rules = {
+        "record": _compare_records,
+        "map": _compare_maps,
+        "enum": _compare_enums,
+        "hash": _compare_hashes,
+    }
+    return rules.get(a.kind, _compare_scalars) if a.kind == b.kind else _compare_scalars
 
 
-def _read_map(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_maps(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     places = zip(written.type.items, reader.type.items, (" (key)", "[...]"), strict=True)
     for x, y, step in places:
         yield from _compare_reading(written.enter_part(x), reader.enter_part(y), path + step)
 
 
-def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_hashes(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     """Yield a difference if the rows of a foreign-key join have other bytes, and so other hashes.
 
     A foreign-key join keeps the hash of each row of its left table with the row's subscription.
@@ -215,14 +220,14 @@ def _read_hash(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeD
         )
 
 
-def _read_enum(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_enums(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if more := sorted(set(a.symbols) - set(b.symbols)):
         yield _create_refusal(path, f"{b.name} has no {', '.join(more)}")
     yield from _compare_names(a, b, path)
 
 
-def _read_scalar(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_scalars(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if not _is_read_as_scalar(a, b):
         yield _create_refusal(path, f"{format_type(a)} is not read as {format_type(b)}")
@@ -248,12 +253,12 @@ def _compare_names(a: DescribedType, b: DescribedType, path: str) -> Iterator[Ty
         yield _create_refusal(path, f"{a.name} is not read as {b.name}, another name")
 
 
-def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_records(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     yield from _compare_names(a, b, path)
     read = set[str]()
     for name, field in b.fields.items():
-        place, source = f"{path}.{field.label or name}", _find_source(a, name, field)
+        place, source = f"{path}.{field.label or name}", _find_written_field(a, name, field)
         if source is not None:
             read.add(source)
         if source is None or (a.fields[source].is_optional and not field.has_default):
@@ -281,12 +286,12 @@ def _read_record(written: _Reading, reader: _Reading, path: str) -> Iterator[Typ
                 yield TypeDifference(place, reason, is_refused=False, keeps_value=keeps)
 
 
-def _find_source(written: DescribedType, name: str, field: DescribedField) -> str | None:
+def _find_written_field(written: DescribedType, name: str, field: DescribedField) -> str | None:
     """Return the name of the field that a message has for a field of its reader."""
     return next((each for each in (name, *field.aliases) if each in written.fields), None)
 
 
-def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     a, b = written.type, reader.type
     if b.kind == "set" and a.kind != "set":
         yield _create_refusal(
@@ -303,7 +308,7 @@ def _read_elements(written: _Reading, reader: _Reading, path: str) -> Iterator[T
             yield from _compare_reading(written.enter_part(item), reader.enter_part(target), place)
 
 
-def _read_union(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
+def _compare_unions(written: _Reading, reader: _Reading, path: str) -> Iterator[TypeDifference]:
     """Yield the differences of each type of a written union to the reader's nearest type."""
     writers = written.type.items if written.type.kind == "union" else (written.type,)
     readers = reader.type.items if reader.type.kind == "union" else (reader.type,)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.exporting.export import ExportRequest, export_application
-from streams.spark.exporting.export_directory import export_path
+from streams.spark.exporting.export_directory import build_export_path
 from streams.spark.exporting.export_files import inspect_file
 from streams.spark.exporting.manifest import MANIFEST_NAME, ExportedFile, ExportManifest
 from streams.spark.exporting.verify import verify_exports
@@ -65,7 +65,7 @@ def directory(sound: Exported, tmp_path: Path) -> Path:
 
 
 def manifest(directory: Path, number: int) -> ExportManifest:
-    path = export_path(directory, number) / MANIFEST_NAME
+    path = build_export_path(directory, number) / MANIFEST_NAME
     return ExportManifest.from_json(path.read_bytes(), "it")
 
 
@@ -73,7 +73,7 @@ def a_file(directory: Path, topic: str, number: int = 1) -> tuple[Path, Exported
     """Return the first file of a topic's partition 0, which has records."""
     files = manifest(directory, number).files
     found = next(f for f in files if (f.topic, f.partition) == (topic, 0) and f.records)
-    return export_path(directory, number) / found.path, found
+    return build_export_path(directory, number) / found.path, found
 
 
 def rewrite(path: Path, change: Callable[[list[dict[str, object]]], None]) -> None:
@@ -170,7 +170,7 @@ def adjust(directory: Path, number: int, file: ExportedFile, path: Path) -> None
     whole = manifest(directory, number)
     told = replace(file, bytes=now.bytes, sha256=now.sha256, records=now.records)
     files = tuple(told if each == file else each for each in whole.files)
-    (export_path(directory, number) / MANIFEST_NAME).write_bytes(
+    (build_export_path(directory, number) / MANIFEST_NAME).write_bytes(
         replace(whole, files=files).to_json()
     )
 
@@ -212,7 +212,7 @@ def test_a_row_that_is_there_twice_is_found(
 
 
 def test_an_edited_manifest_is_found(spark: SparkSession, directory: Path) -> None:
-    path = export_path(directory, 2) / MANIFEST_NAME
+    path = build_export_path(directory, 2) / MANIFEST_NAME
     text = path.read_bytes()
     path.write_bytes(text.replace(b'"created_ms": ', b'"created_ms": 1'))
     assert verify_exports(spark, directory, None).problems == (
@@ -221,7 +221,7 @@ def test_an_edited_manifest_is_found(spark: SparkSession, directory: Path) -> No
 
 
 def test_a_missing_export_is_found(spark: SparkSession, directory: Path) -> None:
-    shutil.rmtree(export_path(directory, 1))
+    shutil.rmtree(build_export_path(directory, 1))
     assert verify_exports(spark, directory, None).problems == ("export=00000001 is missing",)
 
 

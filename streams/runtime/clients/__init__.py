@@ -5,6 +5,7 @@ error that leaves it is one of `streams.errors`, which selects the recovery. Cal
 are bounded by `request_timeout_ms`.
 """
 
+from streams.common.message_headers import Header
 from streams.runtime.clients.admin import Admin
 from streams.runtime.clients.committed_offset import fetch_stable_offset
 from streams.runtime.clients.consumer import DataConsumer
@@ -17,7 +18,7 @@ from streams.runtime.clients.producer_errors import (
     translate_delivery_error,
     translate_produce_error,
 )
-from streams.runtime.clients.range_reader import Header, RangeReader
+from streams.runtime.clients.range_reader import RangeReader
 from streams.runtime.clients.retrying import call_with_retries
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 Theory of operation. A task is added with all of its stores waiting, and followed until it is
 withdrawn. Every few seconds the ranges of all changelogs are fetched together; in between each call
-of `follow_batch` polls one batch. A store is
+of `follow_batch_and_tell_if_more` polls one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     reading    read on from where it is; cleared first
@@ -132,7 +132,7 @@ class ChangelogFollower(Generic[T]):
                 followed.set_position_by_checkpoint()
         self._ranges_at_s = 0.0
 
-    def follow_batch(self) -> bool:
+    def follow_batch_and_tell_if_more(self) -> bool:
         """Follow with the next batch, and return whether there is more to do at once."""
         if not self._tasks:
             return False

@@ -1,7 +1,7 @@
 """Read changelogs into the stores that are behind them.
 
-Theory of operation. Tasks are added with all of their stores waiting; each call of `restore_batch`
-does one batch. A store is
+Theory of operation. Tasks are added with all of their stores waiting; each call of
+`restore_batch_and_tell_if_more` does one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     behind     read on from where it is; cleared first
@@ -126,7 +126,7 @@ class StoreChangelogReader(Generic[T]):
         """Add tasks, by name, with stores to restore."""
         self._tasks.update(tasks)
 
-    def restore_batch(self) -> bool:
+    def restore_batch_and_tell_if_more(self) -> bool:
         """Restore the next batch of records, and return whether there is more to do at once."""
         if any(job.waiting_stores for job in self._tasks.values()):
             self._start_restores()

@@ -102,7 +102,9 @@ def infer_group_topics(
     has the same name as that of `a-b`'s store `c`.
     """
     names = [
-        name for topic in topics if (name := _store_of_changelog(topic, application_id, group_ids))
+        name
+        for topic in topics
+        if (name := _parse_store_of_changelog(topic, application_id, group_ids))
     ]
     metadata = {p: decode_metadata(held.metadata) for p, held in offsets.items()}
     topics_by_store = {
@@ -124,7 +126,7 @@ def infer_group_topics(
     )
 
 
-def _store_of_changelog(
+def _parse_store_of_changelog(
     changelog: str, application_id: str, group_ids: Collection[str]
 ) -> str | None:
     """Return the name of the changelog's store; None if it is not one of this application."""

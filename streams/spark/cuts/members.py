@@ -35,7 +35,7 @@ class Members:
             for number, at in store.positions.items()
         }
 
-    def has(self, transaction: LedgerTransaction) -> bool:
+    def includes_transaction(self, transaction: LedgerTransaction) -> bool:
         """Return whether a transaction is in the cut.
 
         A transaction of punctuations alone commits the same offsets as the one before it; the
@@ -58,7 +58,7 @@ def find_runs_outside_cut(
     members = Members(cut)
     runs_by_partition: dict[Partition, list[WrittenRange]] = {}
     for entry in transactions:
-        if not members.has(entry):
+        if not members.includes_transaction(entry):
             for partition, runs in entry.written.items():
                 below = [run for run in runs if run.first < end_offsets.get(partition, 0)]
                 runs_by_partition.setdefault(partition, []).extend(below)

@@ -145,7 +145,7 @@ def _choose_application(application_id: str | None, app: App | None) -> App | st
 
 def _print_export(manifest: ExportManifest, directory: Path) -> None:
     """Print the records and offsets that were exported, a line for each topic."""
-    from streams.spark.exporting.export_directory import export_path
+    from streams.spark.exporting.export_directory import build_export_path
     from streams.spark.exporting.manifest import ExportEnd
 
     for name, topic in sorted(manifest.topics.items()):
@@ -160,7 +160,8 @@ def _print_export(manifest: ExportManifest, directory: Path) -> None:
     if not manifest.cut.exact:
         typer.echo("the committed offsets name no positions: changelogs are as of their ends")
     typer.echo(
-        f"{export_path(directory, manifest.number)}: {format_count(manifest.records, 'record')}"
+        f"{build_export_path(directory, manifest.number)}: "
+        f"{format_count(manifest.records, 'record')}"
     )
 
 

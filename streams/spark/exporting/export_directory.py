@@ -31,7 +31,7 @@ _EXPORT_NAME = re.compile(r"export=(\d{8,})")
 _UNFINISHED_NAME = re.compile(r"_writing-\d{8,}\.[0-9a-f]+")
 
 
-def export_path(directory: Path, number: int) -> Path:
+def build_export_path(directory: Path, number: int) -> Path:
     """Return the path of an export by its number."""
     return directory / f"export={number:08}"
 
@@ -57,9 +57,9 @@ def read_manifest_chain(directory: Path) -> ManifestChain:
     manifests: list[ExportManifest] = []
     wrong: list[str] = []
     for missing in sorted(set(range(1, max(numbers, default=0) + 1)) - set(numbers)):
-        wrong.append(f"{export_path(directory, missing).name} is missing")
+        wrong.append(f"{build_export_path(directory, missing).name} is missing")
     for number in numbers:
-        path = export_path(directory, number) / MANIFEST_NAME
+        path = build_export_path(directory, number) / MANIFEST_NAME
         try:
             manifest = ExportManifest.from_json(path.read_bytes(), str(path))
         except OSError as error:
@@ -155,7 +155,7 @@ def commit_export(directory: Path, unfinished: Path, manifest: ExportManifest) -
         os.fsync(file.fileno())
     for path, _, _ in os.walk(unfinished):
         sync_to_disk(Path(path))
-    done = export_path(directory, manifest.number)
+    done = build_export_path(directory, manifest.number)
     unfinished.rename(done)
     sync_to_disk(directory)
     return done

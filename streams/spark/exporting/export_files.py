@@ -18,7 +18,7 @@ import pyarrow.parquet as parquet
 
 from streams.errors import StreamsError
 from streams.spark.exporting.export_directory import sync_to_disk
-from streams.spark.exporting.manifest import ExportedFile, file_path
+from streams.spark.exporting.manifest import ExportedFile, build_file_path
 from streams.spark.serdes.columns import BatchDecoder
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
@@ -99,7 +99,7 @@ class RangeWriter:
         sync_to_disk(path)
         size, sha256 = _compute_size_and_checksum(path)
         file = ExportedFile(
-            path=file_path(offset_range),
+            path=build_file_path(offset_range),
             topic=offset_range.topic,
             partition=offset_range.partition,
             first=offset_range.first,

@@ -159,7 +159,7 @@ class ExportManifest:
 _ADAPTER = TypeAdapter(ExportManifest)
 
 
-def file_path(offset_range: OffsetRange) -> str:
+def build_file_path(offset_range: OffsetRange) -> str:
     """Return the path of a range's file below the directory of its export, in Hive's layout."""
     offsets = f"{offset_range.first:020}-{offset_range.until:020}.parquet"
     return str(Path(f"topic={offset_range.topic}", f"partition={offset_range.partition}", offsets))

@@ -16,7 +16,7 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.spark.exporting.export_directory import (
     ManifestChain,
-    export_path,
+    build_export_path,
     is_reserved_name,
     read_manifest_chain,
 )
@@ -64,7 +64,7 @@ def verify_exports(
     wrong += _find_foreign_files(directory, chain)
     wrong += find_gaps_and_overlaps(chain.manifests)
     listed = [
-        (export_path(directory, manifest.number) / file.path, file)
+        (build_export_path(directory, manifest.number) / file.path, file)
         for manifest in chain.manifests
         for file in manifest.files
     ]
@@ -117,7 +117,10 @@ def _find_foreign_files(directory: Path, chain: ManifestChain) -> Iterator[str]:
     Of an export whose manifest can't be read nothing is known.
     """
     known = {
-        export_path(directory, manifest.number): {MANIFEST_NAME, *(f.path for f in manifest.files)}
+        build_export_path(directory, manifest.number): {
+            MANIFEST_NAME,
+            *(f.path for f in manifest.files),
+        }
         for manifest in chain.manifests
     }
     for path in sorted(directory.iterdir()):

@@ -46,7 +46,7 @@ def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction
     first = admin.fetch_earliest_offsets([ledger])[ledger]
     entries = read_ledger_transactions(access, cut.application_id, first, cut.ledger_end)
     members = Members(cut)
-    return (entry for entry in entries if members.has(entry))
+    return (entry for entry in entries if members.includes_transaction(entry))
 
 
 class LedgerRuns:

@@ -29,11 +29,11 @@ from streams.spark.reconciliation.derivation.determinism import (
     is_stateless,
 )
 from streams.spark.reconciliation.derivation.executors import map_on_executors
-from streams.spark.reconciliation.derivation.origins import identify_table_row
+from streams.spark.reconciliation.derivation.origins import build_row_identity
 from streams.spark.reconciliation.derivation.replay import (
     STEP_PREFIX,
     ReplayWork,
-    create_tap,
+    create_capture_operator,
     pickle_or_cloudpickle,
     replay_each_record,
     serialize_presence,
@@ -128,8 +128,8 @@ class ComputableSteps:
         if this.key.name != other.key.name:
             return f"its stores have keys of {this.key.name} and of {other.key.name}"
         instead = {
-            left: create_tap(left.name, this.key.serialize, this.value.serialize),
-            right: create_tap(right.name, this.key.serialize, other.value.serialize),
+            left: create_capture_operator(left.name, this.key.serialize, this.value.serialize),
+            right: create_capture_operator(right.name, this.key.serialize, other.value.serialize),
         }
         records = self.replay_each_record(
             self.create_replay_work([left, right], operators_by_node=instead), [left, right]
@@ -170,7 +170,7 @@ class ComputableSteps:
     ) -> ComputedTable | str:
         """Compute the table of an aggregation, or return why Spark can't compute it."""
         serialize_value = serialize_presence if rule.folding.is_count else pickle_or_cloudpickle
-        operator = create_tap(node.name, spec.key.serialize, serialize_value)
+        operator = create_capture_operator(node.name, spec.key.serialize, serialize_value)
         work = self.create_replay_work([node], operators_by_node={node: operator})
         records = self.replay_each_record(work, [node]).where(
             f.col("target") == STEP_PREFIX + node.name
@@ -266,6 +266,6 @@ def _to_source_records(rows: DataFrame, topic: str, *, windowed: bool) -> DataFr
         "value",
         f.lit(topic).alias("topic"),
         f.col("partition").cast("int").alias("partition"),
-        identify_table_row().alias("offset"),
+        build_row_identity().alias("offset"),
         "timestamp",
     ).select(*READ.names)

@@ -216,9 +216,9 @@ class LedgerReplay:
         """Plan the reads of the global tables that steps join with. Raises UserError."""
         steps_by_store: dict[str, list[str]] = {}
         for node in self._subtopology.nodes:  # all of them, so that each topic is read once
-            if (store := _global_store_of(node)) is not None:
+            if (store := _find_global_store(node)) is not None:
                 steps_by_store.setdefault(store, []).append(node.name)
-        wanted = {store for node in steps.nodes if (store := _global_store_of(node)) is not None}
+        wanted = {store for node in steps.nodes if (store := _find_global_store(node)) is not None}
         planned: dict[str, GlobalTableSource] = {}
         for store in sorted(wanted):
             if store not in self._global_tables:
@@ -275,7 +275,7 @@ class LedgerReplay:
         return reduce(DataFrame.unionByName, (self._records[topic] for topic in topics))
 
 
-def _global_store_of(node: Node) -> str | None:
+def _find_global_store(node: Node) -> str | None:
     """Return the store of the global table in which a step looks rows up, or None if none."""
     return node.traits.looks_up_global_store if isinstance(node, ProcessorNode) else None
 

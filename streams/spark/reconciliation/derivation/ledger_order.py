@@ -104,7 +104,9 @@ class PartitionOrder:
                 )
             yield at, index
 
-    def check_counts(self, counts: Mapping[int, int], from_commit: int, to_commit: int) -> None:
+    def check_record_counts(
+        self, counts: Mapping[int, int], from_commit: int, to_commit: int
+    ) -> None:
         """Check that all records of the commits `from_commit` to below `to_commit` are there.
 
         `counts`: how many records there are, by the commit's number. Raises ConfigError.
@@ -121,15 +123,15 @@ class PartitionOrder:
         """Return the states in which each step found a global table in a commit, encoded."""
         return self._commits[commit_number].lookups
 
-    def check_rest(self, from_commit: int) -> None:
+    def check_no_later_records(self, from_commit: int) -> None:
         """Check that no commit from this one on has read a record. Raises ConfigError."""
-        self.check_counts({}, from_commit, len(self._commits))
+        self.check_record_counts({}, from_commit, len(self._commits))
 
     def _iterate_indexes(self, commit: TaskCommit, topic: str) -> Iterator[int]:
         """Return the indexes of a topic's records among all of a commit. Raises ConfigError."""
         topics = commit.topics
         wanted = topics.index(topic) if topic in topics else -1
-        return _iterate_wanted(self._decode_runs(commit), wanted)
+        return _iterate_indexes_of_runs(self._decode_runs(commit), wanted)
 
     def _decode_runs(self, commit: TaskCommit) -> list[TakenRun]:
         """Return the runs of a commit. Raises ConfigError if they are missing or damaged."""
@@ -157,7 +159,7 @@ def decode_step_lookups(step: str, text: str) -> tuple[TopicIdHash | None, list[
         raise ConfigError(f"the ledger is damaged: of step {step!r} it has {error}") from error
 
 
-def _iterate_wanted(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
+def _iterate_indexes_of_runs(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
     """Yield the indexes of the records of those runs that have the number `wanted`."""
     index = 0
     for number, length in runs:

@@ -91,11 +91,11 @@ def replay_numbered_records(
             with lookups.explain_failures():
                 for count, row in enumerate(of_commit, start=1):  # noqa: B007  counted to the end
                     task.process_message(ReplayedMessage(*row[: len(READ)]))
-                partition_order.check_counts({commit: count}, next_commit, commit + 1)
+                partition_order.check_record_counts({commit: count}, next_commit, commit + 1)
                 task.commit_stores()
             next_commit = commit + 1
             yield from drain_into_batches(task.output_rows)
-        partition_order.check_rest(next_commit)
+        partition_order.check_no_later_records(next_commit)
         task.finish_task()
         yield from drain_into_batches(task.output_rows)
 

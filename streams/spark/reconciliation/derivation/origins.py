@@ -14,7 +14,7 @@ from streams.spark.reconciliation.derivation.stream_joins import strip_join_pref
 RESULT_COLUMNS = (*KEY_COLUMNS, "value", "timestamp")
 
 
-def identify_table_row() -> Column:
+def build_row_identity() -> Column:
     """Build a number that identifies a table's row by its key and window.
 
     It is computed from them, so it is the same in each of Spark's queries.
@@ -46,7 +46,7 @@ def select_result_origins(results: DataFrame, window_records: Mapping[str, DataF
         DataFrame.unionByName,
         (
             select_origins(
-                each.withColumns({"table": f.lit(topic), "row": identify_table_row()}),
+                each.withColumns({"table": f.lit(topic), "row": build_row_identity()}),
                 "table",
                 "row",
             )

@@ -78,7 +78,9 @@ class ReplayWork:
     global_tables: Mapping[str, GlobalTableSource] = field(default_factory=dict)
 
 
-def create_tap(step: str, serialize_key: Serialize, serialize_value: Serialize) -> Operator:
+def create_capture_operator(
+    step: str, serialize_key: Serialize, serialize_value: Serialize
+) -> Operator:
     """Create an operator that captures, as bytes, the records that reach `step`.
 
     It takes the place of `step`. Records without a key are left out.

@@ -2,7 +2,8 @@
 
 READ      a record of a source topic
 NUMBERED  the same, with its commit and its index in it, by the ledger (`ledger_order`)
-MADE      what the steps have made of it, for one target: a topic, a step (`create_tap`) or a store
+MADE      what the steps have made of it, for one target: a topic, a store, or a step
+          (`create_capture_operator`)
 """
 
 from __future__ import annotations

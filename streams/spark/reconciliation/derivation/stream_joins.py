@@ -63,7 +63,8 @@ def join_streams(
         return (
             f"{doubtful} pairs of records have met or missed each other by the order in which the "
             "two streams were read, which the inputs don't tell: a record is forgotten when its "
-            f"own stream is {_retention_ms(rule.window)} ms past it (before, after and grace)"
+            f"own stream is {_compute_retention_ms(rule.window)} ms past it (before, after and "
+            "grace)"
         )
     this, other = stores
     prefix = f"{STEP_PREFIX}{rule.step}:"
@@ -79,7 +80,7 @@ def strip_join_prefix(topic: Column) -> Column:
     return f.regexp_replace(topic, "^.*:.*:", "")
 
 
-def _retention_ms(window: JoinWindow) -> int:
+def _compute_retention_ms(window: JoinWindow) -> int:
     """Return how long the window stores of a join keep records."""
     return window.size_ms + window.grace_ms
 
@@ -133,7 +134,7 @@ def _mark_retained(records: DataFrame, window: JoinWindow) -> DataFrame:
     """Add the column `kept`: whether a record is still in its store after all others have come."""
     records = records.where(f.col("value").isNotNull())
     latest = f.max("timestamp").over(Window.partitionBy("partition"))
-    return records.withColumn("kept", f.col("timestamp") > latest - _retention_ms(window))
+    return records.withColumn("kept", f.col("timestamp") > latest - _compute_retention_ms(window))
 
 
 def _clamp_at_zero(time: Column) -> Column:

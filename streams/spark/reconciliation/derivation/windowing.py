@@ -36,7 +36,7 @@ def assign_windows(
         rows = rows.withColumn("stream_time", f.max("timestamp").over(so_far))
     rows = _explode_windows(rows, windows)
     if is_ordered:
-        rows = rows.where(~_is_late(windows))
+        rows = rows.where(~_build_late_condition(windows))
     return rows
 
 
@@ -47,16 +47,20 @@ def count_possibly_late(records: DataFrame, windows: TimeWindows) -> int:
     """
     whole = Window.partitionBy("partition")
     rows = records.withColumn("stream_time", f.max("timestamp").over(whole))
-    return _explode_windows(rows, windows).where(_is_late(windows)).count()
+    return _explode_windows(rows, windows).where(_build_late_condition(windows)).count()
 
 
 def select_closed_windows(rows: DataFrame, records: DataFrame, windows: TimeWindows) -> DataFrame:
     """Select the windows that are closed after all `records` of their partition."""
     times = records.groupBy("partition").agg(f.max("timestamp").alias("stream_time"))
-    return rows.join(f.broadcast(times), "partition").where(_is_late(windows)).drop("stream_time")
+    return (
+        rows.join(f.broadcast(times), "partition")
+        .where(_build_late_condition(windows))
+        .drop("stream_time")
+    )
 
 
-def _is_late(windows: TimeWindows) -> Column:
+def _build_late_condition(windows: TimeWindows) -> Column:
     """Build the condition that a window has closed, grace included, at `stream_time`."""
     return f.col("window_end") <= f.col("stream_time") - windows.grace_ms
 

@@ -96,7 +96,7 @@ class Ledger(RuntimeChecker):
                 self.violated(f"no entry names the committed offsets {sorted(missing)}")
         before: list[LedgerTransaction] = []
         for cut in self._sampled():
-            now = [entry for _, entry in entries if Members(cut).has(entry)]
+            now = [entry for _, entry in entries if Members(cut).includes_transaction(entry)]
             if lost := [entry for entry in before if entry not in now]:
                 self.violated(f"the cut at {cut.offsets} has no longer {lost[:2]}")
             self._check_cut(cut, now)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from streams.common.addresses import Address
 from streams.common.host import SystemHost
 from streams.connection.current import CurrentSecurity, FileChange
 from streams.connection.security import PLAINTEXT, ConnectionSecurity, prepare_security
 from streams.connection.settings import ConnectionSettings, parse_connection
 from streams.errors import AuthenticationError, OutcomeUnknown
 from streams.membership.connection import ConnectionLost
-from streams.membership.connection_check import Address, Answer
+from streams.membership.connection_check import Answer
 from streams.processes import security_watch
 from streams.processes.cluster import Cluster
 from streams.processes.security_watch import REFUSAL_HOLD_S, SecurityWatch

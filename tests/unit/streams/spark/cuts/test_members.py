@@ -129,7 +129,7 @@ def test_a_cut_has_exactly_what_its_transactions_wrote(model: Model, data: Any) 
     taken = data.draw(st.integers(0, len(model.entries)))
     cut = model.at(taken)
     members = Members(cut)
-    assert [members.has(each) for each in model.entries] == [
+    assert [members.includes_transaction(each) for each in model.entries] == [
         number < taken for number in range(len(model.entries))
     ]
     highs = {  # the high watermarks at some time after the cut
@@ -162,7 +162,11 @@ def test_a_punctuation_that_changed_a_store_is_told_from_what_was_before_it() ->
     )
     silent = LedgerTransaction(1, 0, {"0_0": offsets}, {OUT: (WrittenRange(11, 11),)})
     members = Members(cut)
-    assert [members.has(each) for each in (before, after, silent)] == [True, False, True]
+    assert [members.includes_transaction(each) for each in (before, after, silent)] == [
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -191,8 +195,10 @@ def test_a_punctuation_that_wrote_to_a_topic_alone_is_told_by_the_number_of_its_
     )
     commits = {} if entry is None else {"0_0": entry}
     silent = LedgerTransaction(1, 0, {"0_0": {LINES: 5}}, {OUT: (WrittenRange(11, 11),)}, commits)
-    assert Members(taken).has(silent) == inside
-    assert Members(replace(taken, offsets={LINES: 6})).has(silent), "it has read on since"
+    assert Members(taken).includes_transaction(silent) == inside
+    assert Members(replace(taken, offsets={LINES: 6})).includes_transaction(silent), (
+        "it has read on since"
+    )
     assert Cut.from_json(taken.to_json()) == taken
 
 
@@ -208,7 +214,7 @@ def test_a_topic_in_place_of_a_changelog_is_no_measure_of_what_is_written_to_it(
         offsets={LINES: 5, table: 3},
         stores={"t": StoreCut("table", {0: 3})},
     )
-    assert Members(cut).has(
+    assert Members(cut).includes_transaction(
         LedgerTransaction(1, 0, {"0_0": {LINES: 5}}, {table: (WrittenRange(7, 8),)})
     )
 

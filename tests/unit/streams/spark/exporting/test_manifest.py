@@ -27,7 +27,7 @@ from streams.spark.exporting.manifest import (
     ExportEnd,
     ExportManifest,
     TopicRole,
-    file_path,
+    build_file_path,
 )
 from streams.spark.source.ranges import OffsetRange
 from tests.processes import HANG_LIMIT_S
@@ -51,7 +51,7 @@ TOPIC = ExportedTopic(
 def manifest(number: int, previous: str | None) -> ExportManifest:
     of = OffsetRange("a-s-changelog", 0, 10 * number - 10, 10 * number)
     file = ExportedFile(
-        path=file_path(of),
+        path=build_file_path(of),
         topic=of.topic,
         partition=of.partition,
         first=of.first,
@@ -117,7 +117,7 @@ def test_a_later_format_is_told() -> None:
 
 
 def test_paths_are_as_hive_lays_out_partitions() -> None:
-    assert file_path(OffsetRange("t", 3, 5, 70)) == (
+    assert build_file_path(OffsetRange("t", 3, 5, 70)) == (
         "topic=t/partition=3/00000000000000000005-00000000000000000070.parquet"
     )
 
