@@ -175,7 +175,7 @@ def _describe_holder(lock_file_content: bytes) -> str:
 
 
 def _parse_lock_file(lock_file_content: bytes) -> _LockFileLines:
-    """Return what the lines of a lock file say of its holder, empty for a missing line."""
+    """Split a lock file into its lines about the holder; a missing one is empty."""
     lines = [*lock_file_content.decode(errors="replace").split("\n"), *[""] * 4]
     return _LockFileLines(*lines[:4])
 
