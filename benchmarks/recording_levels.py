@@ -70,7 +70,7 @@ class SliceMeter:
 
     def _set_due(self) -> None:
         for measured in self._context.step_measurements.values():
-            measured.set_due()
+            measured.measure_next_record()
 
 
 @contextmanager
@@ -120,7 +120,7 @@ _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ThreadMeasurements, "add_slice", _do_nothing),
     (ThreadMeasurements, "add_commit", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
-    (StepMeasurements, "set_due", _do_nothing),
+    (StepMeasurements, "measure_next_record", _do_nothing),
     (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),
     (task_creator, "meter_store", _create_meter_alone),
 )

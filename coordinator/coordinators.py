@@ -172,14 +172,14 @@ class Coordinators:
 
         For tests: one broker never loses a shard, but clients must bear brokers that do.
         """
-        self._find_coordinator_of_topic(topic).resign(index)
+        self._find_coordinator_of_topic(topic).resign_shard(index)
 
     def elect_shard(self, topic: str, index: int) -> None:
         """Load a resigned shard again; it answers COORDINATOR_LOAD_IN_PROGRESS until then.
 
         For tests, as `resign_shard`.
         """
-        self._loader.load_shards([self._find_coordinator_of_topic(topic).elect(index)])
+        self._loader.load_shards([self._find_coordinator_of_topic(topic).elect_shard(index)])
 
     def _group_settings(self, group_id: str) -> ConsumerGroupSettings:
         configs = self._group_configs(group_id)

@@ -57,12 +57,12 @@ class HeldBackDisk:
         self._store_name = store_name
 
     def get(self, key: bytes) -> bytes | None:
-        raise self._not_usable()
+        raise self._create_unusable_error()
 
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[DiskEntry]:
-        raise self._not_usable()
+        raise self._create_unusable_error()
 
     def raise_if_corrupted(self) -> None:
         self.disk.raise_if_corrupted()
@@ -85,13 +85,13 @@ class HeldBackDisk:
         checkpoint: StoreCheckpoint,
         new_keys: Collection[bytes] = (),
     ) -> None:
-        raise self._not_usable()
+        raise self._create_unusable_error()
 
     def delete_range(self, first: bytes, end: bytes) -> None:
-        raise self._not_usable()
+        raise self._create_unusable_error()
 
     def load_changes(self, changes: Iterable[DiskChange], checkpoint: StoreCheckpoint) -> None:
-        raise self._not_usable()
+        raise self._create_unusable_error()
 
     def finish_load(self) -> None:
         """Do nothing: nothing was loaded."""
@@ -102,5 +102,5 @@ class HeldBackDisk:
     def close(self) -> None:
         self.disk.close()
 
-    def _not_usable(self) -> StateError:
+    def _create_unusable_error(self) -> StateError:
         return StateError(f"store {self._store_name!r} is not used as it is: {self.reason}")

@@ -116,7 +116,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         Of the running transaction's writes, a key that was not looked up before is counted as new,
         and one that was deleted as having had a value.
         """
-        added = sum(map(_count_change, self._overlay.values()))
+        added = sum(map(_compute_count_change, self._overlay.values()))
         return max(self._disk.approximate_count() + added, 0)
 
     def _iterate_between(
@@ -141,7 +141,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         return self._serialize_key(key)
 
 
-def _count_change(entry: StoreEntry[Any, Any]) -> int:
+def _compute_count_change(entry: StoreEntry[Any, Any]) -> int:
     """Return by how many keys a write makes the store larger: 1, 0 or -1."""
     if entry.value is None:
         return 0 if entry.stored is None else -1

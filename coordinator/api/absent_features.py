@@ -60,7 +60,9 @@ class AbsentFeatureApi:
         return context.build_response(**self.refuse(request, Outcome(code)))
 
 
-def _refuse_always(code: Code, message: str = "") -> Callable[[Any, BrokerServices], Fields]:
+def _create_refusing_answer(
+    code: Code, message: str = ""
+) -> Callable[[Any, BrokerServices], Fields]:
     """Create the `answer` of an API that refuses every request."""
 
     def answer(request: Any, services: BrokerServices) -> Fields:
@@ -69,9 +71,9 @@ def _refuse_always(code: Code, message: str = "") -> Callable[[Any, BrokerServic
     return answer
 
 
-_REFUSE_ACLS = _refuse_always(Code.SECURITY_DISABLED, "No Authorizer is configured.")
-_REFUSE_TOKENS = _refuse_always(Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
-_REFUSE_SASL = _refuse_always(Code.ILLEGAL_SASL_STATE)
+_REFUSE_ACLS = _create_refusing_answer(Code.SECURITY_DISABLED, "No Authorizer is configured.")
+_REFUSE_TOKENS = _create_refusing_answer(Code.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+_REFUSE_SASL = _create_refusing_answer(Code.ILLEGAL_SASL_STATE)
 
 ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
     # The listener requires no authentication, and the connection is past it already:
@@ -88,7 +90,9 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
     "DescribeAcls": AbsentFeatureApi(
         API_KEY=29,
         VERSIONS=range(1, 4),
-        answer=_refuse_always(Code.SECURITY_DISABLED, "No Authorizer is configured on the broker"),
+        answer=_create_refusing_answer(
+            Code.SECURITY_DISABLED, "No Authorizer is configured on the broker"
+        ),
         refuse=lambda request, outcome: {**build_outcome_fields(outcome), "resources": ()},
     ),
     # Versions: as of DescribeAcls.

@@ -43,7 +43,7 @@ def handle_request(
             request.v3_and_below_producer_epoch,  # type: ignore[attr-defined]  # up to version 3
             _collect_requested_partitions(request.v3_and_below_topics),  # type: ignore[attr-defined]  # up to version 3
         )
-        codes = _add_or_verify(command, context, verify_only=False)
+        codes = _add_or_verify_partitions(command, context, verify_only=False)
         return context.build_response(results_by_topic_v3_and_below=_group_results_by_topic(codes))
     results = []
     for transaction in request.transactions:
@@ -54,7 +54,7 @@ def handle_request(
             _collect_requested_partitions(transaction.topics),
             version=V2 if context.version >= 5 else V0,
         )
-        codes = _add_or_verify(command, context, verify_only=transaction.verify_only)
+        codes = _add_or_verify_partitions(command, context, verify_only=transaction.verify_only)
         results.append(
             {
                 "transactional_id": transaction.transactional_id,
@@ -85,7 +85,7 @@ def _collect_requested_partitions(
     return frozenset((topic.name, partition) for topic in topics for partition in topic.partitions)
 
 
-def _add_or_verify(
+def _add_or_verify_partitions(
     command: AddPartitionsCommand, context: RequestContext, *, verify_only: bool
 ) -> dict[TopicPartition, Code]:
     """Add the partitions to the transaction, or only verify them; return a code for each."""

@@ -114,12 +114,12 @@ def _apply_operations(resource: AlterableResource, operations: Any) -> Configs:
                     )
                 present = split_list(configs.get(each.name, resource.default_value(each.name)))
                 configs[each.name] = ",".join(
-                    _change_list(present, split_list(each.value), operation)
+                    _apply_to_list(present, split_list(each.value), operation)
                 )
     return configs
 
 
-def _change_list(present: list[str], given: list[str], operation: int) -> list[str]:
+def _apply_to_list(present: list[str], given: list[str], operation: int) -> list[str]:
     if operation == AlterOperation.APPEND:
         return [*present, *(item for item in given if item not in present)]
     return [item for item in present if item not in given]

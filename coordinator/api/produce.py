@@ -74,7 +74,7 @@ def handle_request(
         ]
         responses.append(_build_topic_result(name, by_id, results))
     if request.acks == 0:
-        _disconnect_if_failed(responses)
+        _raise_disconnect_if_failed(responses)
         return None
     return context.build_response(responses=responses)
 
@@ -227,7 +227,7 @@ def _build_failed_partition(index: int, refusal: Refused, start_offset: int = -1
     }
 
 
-def _disconnect_if_failed(responses: list[dict[str, Any]]) -> None:
+def _raise_disconnect_if_failed(responses: list[dict[str, Any]]) -> None:
     for response in responses:
         for answer in response["partition_responses"]:
             if "error_code" in answer:

@@ -97,7 +97,7 @@ class GroupService:
             for index in range(len(self.shards))
         ]
 
-    def resign(self, shard_index: int) -> None:
+    def resign_shard(self, shard_index: int) -> None:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
         shard = self.shards[shard_index]
         shard.log.mark_resigned()
@@ -107,7 +107,7 @@ class GroupService:
         self.streams.release_groups(shard)
         shard.clear_state()
 
-    def elect(self, shard_index: int) -> LoadSlice:
+    def elect_shard(self, shard_index: int) -> LoadSlice:
         """Take a shard up again; return the function that loads its next slice."""
         self.shards[shard_index].log.take_leadership()
         return partial(self._load_shard_slice_and_tell_if_last, shard_index)

@@ -59,7 +59,7 @@ class FaultyFile:
             _raise_if_struck(self._faults, "fail-flush", self._path, errno.EIO)
         begin_ns = self._flush_times.read_ns()
         self._file.flush()
-        self._flush_times.record_since(begin_ns)
+        self._flush_times.record_flush(begin_ns)
 
     def close(self) -> None:
         self._file.close()

@@ -20,7 +20,7 @@ class FlushTimes:
         self.read_ns = clock.monotonic_ns
         self._owner = threading.get_ident()
 
-    def record_since(self, begin_ns: int) -> None:
+    def record_flush(self, begin_ns: int) -> None:
         """Record a flush that began at a monotonic time and is done."""
         own = threading.get_ident() == self._owner
         (self.blocking if own else self.background).record_ns(self.read_ns() - begin_ns)

@@ -70,7 +70,7 @@ class LogFlusher:
         elif self._timer is None and settings.flush_ms < NEVER:
             self._schedule_flush()
 
-    def flush_recovered(self) -> None:
+    def flush_recovered_batches(self) -> None:
         """Flush or schedule a flush of batches that an earlier broker process wrote.
 
         They may never have been flushed, but are in the log now, and a producer that retries one is

@@ -208,7 +208,7 @@ class PartitionLog:
                     self.checkpoints.save_in_background()
             segments.append_batch(segment, data, last_offset, timestamp_ms)
         except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
-            raise self._storage_errors.refuse_append(error) from error
+            raise self._storage_errors.create_append_refusal(error) from error
         self._apply_batch_to_offsets_and_producers(segment, batch, base_offset, log_append_time_ms)
         if self.checkpoints.is_due:
             self.checkpoints.save_in_background()
@@ -275,7 +275,7 @@ class PartitionLog:
                 at_least_one=at_least_one,
             )
         except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.refuse_read(error) from error
+            raise self._storage_errors.create_read_refusal(error) from error
 
     def find_aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with data from `offset` to below `upper_offset`."""
@@ -362,7 +362,7 @@ class PartitionLog:
             self.end_offset = self.start_offset
         self.figures.first_new_offset = self.end_offset
         self._update_last_stable_offset()
-        segments.flushing.flush_recovered()
+        segments.flushing.flush_recovered_batches()
         segments.unlink_later(opened.leftover_files)
         if compaction.is_replacing:
             # Nothing can be compacted before a checkpoint has the last replacement.

@@ -43,7 +43,9 @@ class PartitionDirectories:
         self._host = host
         self._new_id = new_id
 
-    def plan_removal(self, name: str, topic_id: UUID, partition_count: int) -> dict[str, str]:
+    def plan_directory_renames(
+        self, name: str, topic_id: UUID, partition_count: int
+    ) -> dict[str, str]:
         """Return the names that the directories of a topic get when it is deleted.
 
         Only those that are there have one.
@@ -80,7 +82,7 @@ class PartitionDirectories:
 
         self._host.background.run_in_background(remove_directories, drop_leftovers)
 
-    def rename_strays(self, new_directories: Iterable[str]) -> None:
+    def rename_stray_directories(self, new_directories: Iterable[str]) -> None:
         """Rename directories that are in the way of new partitions' directories.
 
         They are of a deleted topic whose files could not be moved, or of a list of topics that was

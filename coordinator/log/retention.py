@@ -22,7 +22,7 @@ def count_expired_segments(
 ) -> int:
     """Return how many segments, oldest first, retention no longer keeps."""
     ends = [segment.base_offset for segment in segments[1:]]
-    count = _count_leading(len(ends), lambda at: ends[at] <= start_offset)
+    count = _count_leading_matches(len(ends), lambda at: ends[at] <= start_offset)
     if not settings.is_deleted:
         return count
     excess = sum(segment.size for segment in segments[count:]) - settings.retention_bytes
@@ -35,10 +35,12 @@ def count_expired_segments(
     if settings.retention_ms >= 0:
         oldest_ms = now_ms - settings.retention_ms
         rest = segments[count:]
-        count += _count_leading(len(rest), lambda at: 0 <= rest[at].max_timestamp_ms < oldest_ms)
+        count += _count_leading_matches(
+            len(rest), lambda at: 0 <= rest[at].max_timestamp_ms < oldest_ms
+        )
     return count
 
 
-def _count_leading(count: int, is_expired: Callable[[int], bool]) -> int:
+def _count_leading_matches(count: int, is_expired: Callable[[int], bool]) -> int:
     """Return how many of the first `count` indexes in a row satisfy the condition."""
     return next((at for at in range(count) if not is_expired(at)), count)

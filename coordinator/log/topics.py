@@ -154,7 +154,7 @@ class TopicRegistry:
 
         Raises: Refused (KAFKA_STORAGE_ERROR): none of them is created then.
         """
-        self._directories.rename_strays(
+        self._directories.rename_stray_directories(
             f"{entry.name}-{index}" for entry in planned for index in range(entry.partition_count)
         )
         self._write_entries(
@@ -194,7 +194,9 @@ class TopicRegistry:
                 Code.INVALID_PARTITIONS,
                 f"{partition_count} partitions: {name} has {now}, and may have {PARTITIONS_MAX}",
             )
-        self._directories.rename_strays(f"{name}-{index}" for index in range(now, partition_count))
+        self._directories.rename_stray_directories(
+            f"{name}-{index}" for index in range(now, partition_count)
+        )
         added = self._directories.make_partitions(
             _make_entry(topic), range(now, partition_count), self._config
         )
@@ -208,7 +210,9 @@ class TopicRegistry:
 
         Raises: Refused (KAFKA_STORAGE_ERROR): the topic is as it was then.
         """
-        renames = self._directories.plan_removal(topic.name, topic.id, len(topic.partitions))
+        renames = self._directories.plan_directory_renames(
+            topic.name, topic.id, len(topic.partitions)
+        )
         entries = [_make_entry(each) for each in self._by_name.values() if each.id != topic.id]
         if self.forget_offsets is not None:
             self.forgetting[topic.name] = None

@@ -12,7 +12,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TypeAlias
 
-from coordinator.offsets.records import VALUE_VERSION, encode_key_names, encode_value_tail
+from coordinator.offsets.records import VALUE_VERSION, encode_group_id_and_topic, encode_value_tail
 from coordinator.offsets.state import CommittedColumns
 from coordinator.shard.equal_records import RECORD_END, frame_equal_records
 
@@ -52,7 +52,7 @@ def _lay_out_records(
     The fields of a record are: all up to the partition, the partition, all up to the offset, the
     offset, the leader epoch, and the rest.
     """
-    names = encode_key_names(group_id, topic)
+    names = encode_group_id_and_topic(group_id, topic)
     key_bytes = len(names) + _FIXED_KEY_BYTES
     value_bytes = _FIXED_VALUE_BYTES + 1 + tail_bytes
     heads, between = frame_equal_records(count, key_bytes, value_bytes)

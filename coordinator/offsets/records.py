@@ -43,7 +43,7 @@ _VALUE_HEAD = Struct(">hqi")  # version, offset, leader epoch
 
 def encode_offset_record(record: Record) -> tuple[EncodedKey, EncodedValue]:
     """Return the key and value of an offset record; the value is None for a tombstone."""
-    key = encode_key_names(record.group_id, record.topic) + _INT32.pack(record.partition)
+    key = encode_group_id_and_topic(record.group_id, record.topic) + _INT32.pack(record.partition)
     if isinstance(record, OffsetForgotten):
         return key, None
     if record.expires_at_ms != NEVER:
@@ -75,7 +75,7 @@ def _encode_text(value: str) -> bytes:
 
 
 @lru_cache(256)
-def encode_key_names(group_id: str, topic: str) -> bytes:
+def encode_group_id_and_topic(group_id: str, topic: str) -> bytes:
     """Return the bytes of a key up to the partition: its type, the group id and the topic."""
     key = FieldWriter(OFFSET_KEY)
     key.write_nullable_string(group_id)
@@ -91,7 +91,7 @@ def _decode_group_id_and_topic(encoded_names: bytes) -> tuple[GroupId, Topic]:
     """
     reader = FieldReader(encoded_names)
     group_id, topic = reader.read_string(), reader.read_string()
-    if encode_key_names(group_id, topic)[2:] != encoded_names:
+    if encode_group_id_and_topic(group_id, topic)[2:] != encoded_names:
         raise ValueError(f"{encoded_names!r} is no group and topic")
     return group_id, topic
 

@@ -126,7 +126,7 @@ class TransactionService:
         self._expiry.start_timer()
         return [partial(self.load_shard_slice_and_tell_if_last, shard) for shard in self.shards]
 
-    def resign(self, shard_index: int) -> None:
+    def resign_shard(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
         shard = self.shards[shard_index]
         shard.log.mark_resigned()
@@ -137,7 +137,7 @@ class TransactionService:
                 self._timers.cancel_timer((due, transactional_id))
         shard.state.transactions.clear()
 
-    def elect(self, shard_index: int) -> LoadSlice:
+    def elect_shard(self, shard_index: int) -> LoadSlice:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[shard_index]
         shard.log.take_leadership()

@@ -70,7 +70,7 @@ def find_internal_topics(
     them is none of this application, though its name begins so. With a `topology` only its topics
     are the application's own; without it, those that its id and its `committed` offsets prove.
     """
-    named = {t: n for t in topics if (n := name_after_id(application_id, t)) is not None}
+    named = {t: n for t in topics if (n := strip_application_id(application_id, t)) is not None}
     prefix = f"{application_id}-"
     others = tuple(f"{group}-" for group in groups if group.startswith(prefix))
     if topology is not None:
@@ -90,7 +90,7 @@ def find_own_names(
     committed: Mapping[Partition, OffsetAndMetadata],
 ) -> set[str]:
     """Return the topics that the id, or the committed offsets, prove to be the application's."""
-    named = {t: n for t in topics if (n := name_after_id(application_id, t)) is not None}
+    named = {t: n for t in topics if (n := strip_application_id(application_id, t)) is not None}
     return {
         topic
         for topic, name in named.items()
@@ -98,7 +98,7 @@ def find_own_names(
     }
 
 
-def name_after_id(application_id: str, topic: str) -> str | None:
+def strip_application_id(application_id: str, topic: str) -> str | None:
     """Return the name of the store or step in an internal topic's name; None for another topic."""
     prefix = f"{application_id}-"
     if not topic.startswith(prefix):

@@ -26,7 +26,7 @@ from state.locks import exclude_owner
 from state.rocksdb import read_stored_checkpoint
 from streams.command_lines import format_command
 from streams.commands.cluster_clients import ClusterClients
-from streams.commands.internal_topics import find_own_names, name_after_id
+from streams.commands.internal_topics import find_own_names, strip_application_id
 from streams.commands.offset_evidence import read_ledger
 from streams.commands.state_command import find_stores
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -82,7 +82,7 @@ def _find_kept_on_disk(
     is_locked: bool,
 ) -> set[str]:
     """Return the changelogs in which a store of the state directory was kept, by their ids."""
-    by_store = {name_after_id(application_id, topic): topic for topic in topics}
+    by_store = {strip_application_id(application_id, topic): topic for topic in topics}
     found: set[str] = set()
     if not state_path.is_dir():
         return found

@@ -51,7 +51,9 @@ def metrics(
     Ends with status 1 if one of them gives no answer, or was killed.
     """
     with exit_on_user_error():
-        looks = Scraper(find_scraped(where, config, state_dir)).summarize_repeatedly(interval)
+        looks = Scraper(find_scrape_sources(where, config, state_dir)).summarize_repeatedly(
+            interval
+        )
         try:
             if watch and not json:
                 _show_summaries_live(looks)
@@ -64,7 +66,7 @@ def metrics(
             return
 
 
-def find_scraped(
+def find_scrape_sources(
     apps_or_addresses: Sequence[str], config: Path | None, state_dir: Path | None
 ) -> list[str | LocalApplication]:
     """Return the addresses that are given, and the applications with workers on this machine.

@@ -90,12 +90,12 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
     return _name_application_serde(_import_serde(name, option).for_topic(topic, field))
 
 
-def from_serde(serde: Serde[Any]) -> NamedSerde:
+def wrap_application_serde(serde: Serde[Any]) -> NamedSerde:
     """Wrap an application's serde so that commands can print what it reads."""
     return _name_application_serde(serde)
 
 
-def split_windowed(name: str) -> tuple[InnerName, WindowSizeMs | None] | None:
+def split_windowed_serde_name(name: str) -> tuple[InnerName, WindowSizeMs | None] | None:
     """Split the name of a serde of windowed keys into that of the key and the window's size in ms.
 
     The size is None if it is not named or, for sessions, not needed. None is returned for the name

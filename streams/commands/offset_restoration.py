@@ -170,7 +170,7 @@ class Restoration:
         return self._ledger.transaction_count > 0 or any(self._end_offsets[p] > 0 for p in own)
 
     @cached_property
-    def _former(self) -> set[Partition]:
+    def _former_partitions(self) -> set[Partition]:
         """Return the inputs whose committed offset is of a former topic, and refused for that."""
         found = find_offsets_of_former_topics(self._committed, self._topic_ids)
         return {p for p in found if self._is_stopped_by_new_topic(p)}
@@ -226,7 +226,7 @@ class Restoration:
         if reason is None:
             return None
         now = None if held is None else held.offset
-        if self._accept and held is not None and partition not in self._former:
+        if self._accept and held is not None and partition not in self._former_partitions:
             return RestoredOffset(partition, now, now, f"accepted: {reason}")
         then, proof = self._prover.prove_offset(task, partition)
         if then is None and held is None:
@@ -306,11 +306,11 @@ class Restoration:
                 f"a reset was begun, and not ended (task {task.name}): run it again, "
                 f"{offer_reset()}"
             )
-        if partition in self._former:
+        if partition in self._former_partitions:
             return "of another topic of the same name, which was deleted and created again"
         is_own = has_metadata_of_streams(held.metadata)
         if not task.changelogs:
-            return None if is_own or not self._rests_on(task) else "set by a tool"
+            return None if is_own or not self._may_rest_on(task) else "set by a tool"
         # At least once a changelog may be ahead, so positions are not compared.
         if is_own and (not self._app.config.exactly_once or metadata.is_at_least_once):
             return None
@@ -324,7 +324,7 @@ class Restoration:
 
         That is so if it was added since, or has no record, or the application was never started.
         """
-        known = self._list_known(task)
+        known = self._list_known_metadata(task)
         if not is_lost(partition.topic, known):
             return None
         now = self._topic_ids.get(partition.topic)
@@ -368,12 +368,12 @@ class Restoration:
         ]
         return bool(starts) and partition.number >= min(starts)
 
-    def _list_known(self, task: TaskInputs) -> Sequence[OffsetMetadata]:
+    def _list_known_metadata(self, task: TaskInputs) -> Sequence[OffsetMetadata]:
         """Decode the metadata of a task's committed offsets that the application itself wrote."""
         held = [self._committed[p] for p in task.partitions if p in self._committed]
         return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
 
-    def _rests_on(self, task: TaskInputs) -> bool:
+    def _may_rest_on(self, task: TaskInputs) -> bool:
         """Return whether state may rest on what a task without changelogs has read.
 
         It has stores itself, or writes a repartition topic. Other tasks take any offset.

@@ -24,14 +24,14 @@ _STYLES = {
 def print_plan(plan: UpgradePlan, console: Console) -> None:
     """Print a plan: a table in a terminal; elsewhere lines, for files and programs."""
     if console.is_terminal and plan.changes:
-        console.print(_changes_table(plan.changes))
-    for line in () if console.is_terminal else _change_lines(plan.changes):
+        console.print(_build_changes_table(plan.changes))
+    for line in () if console.is_terminal else _list_change_lines(plan.changes):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    for line in (*_summary_lines(plan), *_side_by_side_lines(plan)):
+    for line in (*_list_summary_lines(plan), *_list_side_by_side_lines(plan)):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _changes_table(changes: Iterable[StateChange]) -> Table:
+def _build_changes_table(changes: Iterable[StateChange]) -> Table:
     """Return the changes as a table for a terminal."""
     table = Table(show_lines=True)
     for column in ("state", "of", "what changes", "what becomes of it"):
@@ -41,12 +41,12 @@ def _changes_table(changes: Iterable[StateChange]) -> Table:
             Text(change.worst_outcome, _STYLES[change.worst_outcome]),
             Text(f"{change.kind}\n{change.name}"),
             Text("\n".join(effect.difference for effect in change.effects)),
-            Text("\n").join(_effect_text(effect) for effect in change.effects),
+            Text("\n").join(_format_effect(effect) for effect in change.effects),
         )
     return table
 
 
-def _effect_text(effect: StateEffect) -> Text:
+def _format_effect(effect: StateEffect) -> Text:
     """Return the explanation of an effect, with its remedy in italics."""
     text = Text(effect.reason)
     if effect.remedy:
@@ -54,7 +54,7 @@ def _effect_text(effect: StateEffect) -> Text:
     return text
 
 
-def _change_lines(changes: Iterable[StateChange]) -> Iterator[str]:
+def _list_change_lines(changes: Iterable[StateChange]) -> Iterator[str]:
     """Yield the changes as indented lines."""
     for change in changes:
         yield f"{change.worst_outcome}: {change.kind} {change.name}"
@@ -66,7 +66,7 @@ def _change_lines(changes: Iterable[StateChange]) -> Iterator[str]:
                 yield f"    remedy: {effect.remedy}"
 
 
-def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
+def _list_summary_lines(plan: UpgradePlan) -> Iterator[str]:
     """Yield the summary: how many stores and topics have each outcome, and what is unknown."""
     if plan.changes:
         fates = Counter(change.worst_outcome for change in plan.changes)
@@ -97,7 +97,7 @@ def _summary_lines(plan: UpgradePlan) -> Iterator[str]:
         )
 
 
-def _side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
+def _list_side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
     """Yield the lines that say whether both versions may run side by side."""
     if plan.sent_differences:
         certainty = "" if plan.is_streams_group_certain else " (unless it is a classic group)"

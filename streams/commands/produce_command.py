@@ -129,8 +129,8 @@ def produce(
         _refuse_both(key, key_separator, "the key with --key, or in each line with --key-separator")
         in_lines = "the time with --timestamp, or in each line with --timestamp-separator"
         _refuse_both(timestamp, timestamp_separator, in_lines)
-        _refuse_empty("--key-separator", key_separator)
-        _refuse_empty("--timestamp-separator", timestamp_separator)
+        _refuse_empty_separator("--key-separator", key_separator)
+        _refuse_empty_separator("--timestamp-separator", timestamp_separator)
         _refuse_both(records or None, file, "records as arguments, or a file of them with --file")
         encoder = RecordEncoder(
             find_serde(key_serde, "--key-serde", topic, "key"),
@@ -197,7 +197,7 @@ def _refuse_both(one: object, other: object, choice: str) -> None:
         raise ConfigError(f"give {choice}")
 
 
-def _refuse_empty(option: str, separator: str | None) -> None:
+def _refuse_empty_separator(option: str, separator: str | None) -> None:
     """Raise ConfigError for a separator that is nothing, which is between any two characters."""
     from streams.errors import ConfigError
 

@@ -88,19 +88,23 @@ class RecordLimits:
 
     def _count_bytes(self, record: EncodedRecord) -> int:
         """Return the size of a batch of one record, as brokers compare it with the limit."""
-        size = _RECORD_BYTES + _count_sized(record.key) + _count_sized(record.value)
-        size += _count_varint(len(self._headers))
+        size = (
+            _RECORD_BYTES
+            + _count_bytes_with_length(record.key)
+            + _count_bytes_with_length(record.value)
+        )
+        size += _count_varint_bytes(len(self._headers))
         for name, value in self._headers:
-            size += _count_sized(name.encode())
-            size += _count_sized(value.encode() if isinstance(value, str) else value)
-        return _BATCH_BYTES + _count_varint(size) + size
+            size += _count_bytes_with_length(name.encode())
+            size += _count_bytes_with_length(value.encode() if isinstance(value, str) else value)
+        return _BATCH_BYTES + _count_varint_bytes(size) + size
 
 
-def _count_sized(data: bytes | None) -> int:
+def _count_bytes_with_length(data: bytes | None) -> int:
     """Return the bytes of what follows its length; none has the length -1."""
-    return 1 if data is None else _count_varint(len(data)) + len(data)
+    return 1 if data is None else _count_varint_bytes(len(data)) + len(data)
 
 
-def _count_varint(number: int) -> int:
+def _count_varint_bytes(number: int) -> int:
     """Return the bytes of a number of 0 or more as a zigzag varint."""
     return max((number * 2).bit_length() + 6, 7) // 7

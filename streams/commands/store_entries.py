@@ -10,7 +10,12 @@ import typer
 
 from state.stored_entries import StoredEntry
 from streams.app import App
-from streams.commands.named_serdes import NamedSerde, find_serde, from_serde, split_windowed
+from streams.commands.named_serdes import (
+    NamedSerde,
+    find_serde,
+    split_windowed_serde_name,
+    wrap_application_serde,
+)
 from streams.commands.output import format_raw_bytes, format_value, format_window, print_json_line
 from streams.commands.records import format_time
 from streams.errors import ConfigError, SerdeError
@@ -100,7 +105,7 @@ class NamedStore:
         topic = self.restore_topic
         window_size_ms = None if self.spec is None else self.spec.window_size_ms
         key_in_window = None
-        if key_serde is not None and (windowed := split_windowed(key_serde)) is not None:
+        if key_serde is not None and (windowed := split_windowed_serde_name(key_serde)) is not None:
             inner_name, named_size_ms = windowed
             key_in_window = find_serde(inner_name, "--key-serde", topic, "key")
             window_size_ms = named_size_ms or window_size_ms
@@ -115,7 +120,7 @@ class NamedStore:
 
     def _choose_serde(self, name: str | None, of_spec: Any, option: str, topic: str) -> NamedSerde:
         if name is None and self.spec is not None:
-            return from_serde(of_spec(self.spec))
+            return wrap_application_serde(of_spec(self.spec))
         field_name: Any = option.removeprefix("--").removesuffix("-serde")
         return find_serde(name or "bytes", option, topic, field_name)
 

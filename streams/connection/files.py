@@ -41,7 +41,7 @@ def read_connection_file(path: Path, setting: str = "connection") -> dict[str, A
             settings = dict(_parse_lines(text, called))
     except (orjson.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         kind = path.suffix.removeprefix(".").upper()
-        raise ConfigError(f"{called} is no {kind}{_find_place(error)}") from None
+        raise ConfigError(f"{called} is no {kind}{_format_error_place(error)}") from None
     if not isinstance(settings, dict):
         raise ConfigError(f"{called} holds no object with settings")
     if isinstance(table := settings.get(setting), dict):
@@ -56,7 +56,7 @@ def read_connection_file(path: Path, setting: str = "connection") -> dict[str, A
     }
 
 
-def _find_place(error: ValueError) -> str:
+def _format_error_place(error: ValueError) -> str:
     """Return where a file can't be parsed; the rest of the error's text may show a secret."""
     place = re.search(r"line \d+,? column \d+", str(error))
     return f" ({place[0]})" if place else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streams.app import App
-from streams.commands.internal_topics import find_internal_topics, name_after_id
+from streams.commands.internal_topics import find_internal_topics, strip_application_id
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.fetched_once import fetched_once
@@ -226,7 +226,7 @@ class ApplicationFacts:
             self.application_id, self.cluster.description().topics, committed=committed
         )
         changelogs = {
-            topic: name_after_id(self.application_id, topic) or topic
+            topic: strip_application_id(self.application_id, topic) or topic
             for topic in found.own
             if topic.endswith("-changelog")
         }
@@ -258,7 +258,7 @@ def _list_topics_of(topology: Topology, *, has_ledger: bool) -> KnownTopics:
 def _list_declared_topics(application_id: str, declared: DeclaredTopology) -> KnownTopics:
     """Return the topics that a member has declared."""
     changelogs = {
-        topic: name_after_id(application_id, topic) or topic
+        topic: strip_application_id(application_id, topic) or topic
         for sub in declared.subtopologies.values()
         for topic in sub.list_changelogs(application_id)
         if topic not in sub.sources

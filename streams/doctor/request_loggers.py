@@ -16,7 +16,7 @@ from streams.membership.described_configs import ConfigKind, fetch_setting
 REQUEST_LOGGER = "kafka.request.logger"
 
 
-def find_request_loggers(facts: ClusterFacts) -> list[int]:
+def find_brokers_with_request_logger(facts: ClusterFacts) -> list[int]:
     """Return the brokers that have the logger, of those that answer and let this user ask."""
     found = []
     clients = facts.clients()

@@ -29,7 +29,7 @@ from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedd
 from streams.doctor.early_commits import find_early_commits
 from streams.doctor.findings import DoctorFinding, create_unknown_finding
 from streams.doctor.local_workers import find_local_workers
-from streams.doctor.request_loggers import find_request_loggers
+from streams.doctor.request_loggers import find_brokers_with_request_logger
 from streams.doctor.security_facts import (
     fetch_broker_certificates,
     find_missing_rights,
@@ -145,7 +145,7 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
             compared = f", and {count} of theirs were compared with the ends of transactions"
         except (AuthorizationError, UserError, OutcomeUnknown, ConnectionLost) as error:
             compared = f" (the times of their commits can't be read: {error})"
-    loggers = find_request_loggers(facts.cluster) if others else []
+    loggers = find_brokers_with_request_logger(facts.cluster) if others else []
     yield from readers.check_isolation(
         proven, found, compared, _list_client_ids(facts, others), loggers
     )

@@ -74,7 +74,7 @@ class StepMeasurements:
         self.final_records: Timing | None = None
         """The results of each of these emissions."""
 
-    def set_due(self) -> None:
+    def measure_next_record(self) -> None:
         """Let the next record be measured, and observe what a suppression has emitted."""
         self.is_due = True
         for counts in self.written.values():
@@ -91,9 +91,9 @@ class StepMeasurements:
         headers: Any,
         timestamp_ms: int,
     ) -> None:
-        """Measure the record that a sink has written last, the first of its topic since `set_due`.
+        """Measure the record that a sink has written last, for which `measure_next_record` asked.
 
-        Its latency is measured if it is the step's first one, too.
+        It is the first of its topic since; its latency is measured if it is the step's first, too.
         """
         counts.measure_last_record(key, value, headers)
         counts.is_due = False

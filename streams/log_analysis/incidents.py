@@ -90,7 +90,7 @@ class Incident:
         if len(self.sources) < SUBJECTS_MAX:
             self.sources[event.source] = None
 
-    def may_have(self, at_s: float | None, owner: str | None, fault: Fault | None) -> bool:
+    def may_include_event(self, at_s: float | None, owner: str | None, fault: Fault | None) -> bool:
         """Return whether what happened at an instant, to an application, may belong to this."""
         if None not in (self.owner, owner) and self.owner != owner:
             return False
@@ -154,7 +154,7 @@ class IncidentLog:
         kind = event.pattern.kind
         if event.at_s is not None:
             self.hours.setdefault(int(event.at_s // 3600), Counter())[kind] += 1
-            self._close_before(event.at_s)
+            self._close_incidents_before(event.at_s)
         if kind is EventKind.START or kind is EventKind.END:
             self._note_run(event)
             return
@@ -202,7 +202,7 @@ class IncidentLog:
                 found.absorb_incident(each)
         return [each for each in merged if each.is_fault]
 
-    def _close_before(self, now_s: float) -> None:
+    def _close_incidents_before(self, now_s: float) -> None:
         """Close the incidents that nothing can join any more."""
         self._close_incidents([each for each in self._open if not each.is_near(now_s)])
 
@@ -224,7 +224,7 @@ def _choose_incident(
     def rate_incident(each: Incident) -> tuple[bool, float]:
         return (each.fault is not None and each.fault.code == code, each.end_s or 0.0)
 
-    near = [each for each in incidents if each.may_have(at_s, owner, fault)]
+    near = [each for each in incidents if each.may_include_event(at_s, owner, fault)]
     return max(near, key=rate_incident, default=None)
 
 

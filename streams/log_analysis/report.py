@@ -98,10 +98,10 @@ def analyze_logs(
         size,
         found.event_count,
         [
-            LogHourOutput(_format_time(hour * 3600.0, "%Y-%m-%d %H:00"), _by_name(kinds))
+            LogHourOutput(_format_time(hour * 3600.0, "%Y-%m-%d %H:00"), _index_by_name(kinds))
             for hour, kinds in sorted(found.hours.items())
         ],
-        [show_incident(each) for each in found.list_incidents()],
+        [describe_incident(each) for each in found.list_incidents()],
         [
             LogRunOutput(
                 name,
@@ -115,14 +115,14 @@ def analyze_logs(
     )
 
 
-def show_incident(incident: Incident) -> LogIncidentOutput:
+def describe_incident(incident: Incident) -> LogIncidentOutput:
     """Return what is shown of an incident."""
     cause = find_cause(incident)
     return LogIncidentOutput(
         format_instant(incident.begin_s),
         format_instant(incident.end_s, has_zone=not incident.is_ambiguous),
         incident.owner,
-        _by_name(incident.kinds),
+        _index_by_name(incident.kinds),
         {kind: list(names) for kind, names in sorted(incident.subjects.items())},
         list(incident.sources),
         cause.code,
@@ -135,7 +135,7 @@ def show_incident(incident: Incident) -> LogIncidentOutput:
     )
 
 
-def _by_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
+def _index_by_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
     return {str(kind): count for kind, count in sorted(kinds.items(), key=lambda item: -item[1])}
 
 

@@ -222,18 +222,18 @@ class GroupJoin:
                     raise TaskMigrated("replaced while joining: the tasks may have moved") from None
                 now = self._host.monotonic_s()
                 forgotten_since = now if forgotten_since is None else forgotten_since
-                self._require_patience(forgotten_since, retry)
+                self._raise_if_given_up(forgotten_since, retry)
             except ConnectionLost as error:
                 if self.progress.is_sent and self._fencing is not None:
                     self._fencing.note_lost_join(self._instance_id)
                 now = self._host.monotonic_s()
                 trouble_since = now if trouble_since is None else trouble_since
-                self._require_patience(trouble_since, error)
+                self._raise_if_given_up(trouble_since, error)
                 log.debug("joining group %s: %s; trying again", self._group_id, error)
                 self._coordinator.close_connection()
                 self._closed.wait(_BACK_OFF_S)
 
-    def _require_patience(self, since_s: float, trouble: Exception) -> None:
+    def _raise_if_given_up(self, since_s: float, trouble: Exception) -> None:
         """Raise BrokerUnavailable if a trouble has lasted for longer than `join_give_up_ms`."""
         if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
             for_s = self._host.monotonic_s() - since_s
@@ -279,7 +279,7 @@ class GroupJoin:
         if code is ErrorCode.member_id_required:
             raise _RejoinNeeded(answer.member_id, "with the member id that it was given")
         if code in MEMBERSHIP_LOST_ERRORS:
-            self._check_fencing(code, member_id)
+            self._count_fencing_or_raise(code, member_id)
             raise _RejoinNeeded("", f"JoinGroup was answered with {code.name}")
         raise self._to_join_error("join", code)
 
@@ -324,11 +324,11 @@ class GroupJoin:
         if code in (ErrorCode.rebalance_in_progress, ErrorCode.illegal_generation):
             raise _RejoinNeeded(join_response.member_id, f"SyncGroup was answered with {code.name}")
         if code in MEMBERSHIP_LOST_ERRORS:
-            self._check_fencing(code, join_response.member_id)
+            self._count_fencing_or_raise(code, join_response.member_id)
             raise _RejoinNeeded("", f"SyncGroup was answered with {code.name}")
         raise self._to_join_error("sync", code)
 
-    def _check_fencing(self, code: ErrorCode, member_id: str) -> None:
+    def _count_fencing_or_raise(self, code: ErrorCode, member_id: str) -> None:
         """Count FENCED_INSTANCE_ID; raise TaskMigrated if this instance id is to be given up."""
         if code is not ErrorCode.fenced_instance_id or self._fencing is None:
             return

@@ -172,7 +172,7 @@ class LeaderOutage:
                 if self._host.monotonic_s() < next_look_s:
                     continue
                 try:
-                    self._look_once(watch)
+                    self._check_leaders_once(watch)
                 except AuthenticationError as refusal:
                     log.debug("leaders are not known: %s", refusal)  # others are refused, too
                 except ConnectionLost as lost:
@@ -185,7 +185,7 @@ class LeaderOutage:
             self._is_watched = False
             watch.close()
 
-    def _look_once(self, watch: _Watch) -> None:
+    def _check_leaders_once(self, watch: _Watch) -> None:
         """Look at the leaders, and tell of those that have been away for longer than elections."""
         connection = watch.ensure_connection()
         try:

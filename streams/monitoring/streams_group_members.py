@@ -15,7 +15,7 @@ from streams.membership.streams.described_group import (
     StreamsMemberDescription,
 )
 from streams.membership.streams.former_members import find_process_id
-from streams.membership.streams.task_roles import split_task
+from streams.membership.streams.task_roles import split_task_name
 from streams.monitoring.group_report import GroupMembers, decode_members
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
@@ -60,7 +60,7 @@ def _build_subscription(
     """
     process_id = find_process_id(group_id, member.member_id)
     return SubscriptionInfo(
-        tuple(sorted(member.assigned.active, key=split_task)),
+        tuple(sorted(member.assigned.active, key=split_task_name)),
         topology=topology,
         generation=member.epoch,
         process=process_id or member.process_id,
@@ -77,16 +77,16 @@ def _build_assignment(
 ) -> AssignmentInfo:
     """Return the tasks of a member, those that it is to give up among them."""
     assigned, target = member.assigned, member.target
-    active = sorted(assigned.active & target.active, key=split_task)
+    active = sorted(assigned.active & target.active, key=split_task_name)
     return AssignmentInfo(
         tuple(active),
         tuple(
             (topic, partition)
-            for subtopology, partition in map(split_task, active)
+            for subtopology, partition in map(split_task_name, active)
             for topic in sorted(topology.subtopologies[int(subtopology)].sources)
             if partition < partition_counts.get(topic, 0)
         ),
-        revoked=tuple(sorted(assigned.active - target.active, key=split_task)),
-        standby=tuple(sorted(assigned.standby, key=split_task)),
-        warmup=tuple(sorted(assigned.warmup, key=split_task)),
+        revoked=tuple(sorted(assigned.active - target.active, key=split_task_name)),
+        standby=tuple(sorted(assigned.standby, key=split_task_name)),
+        warmup=tuple(sorted(assigned.warmup, key=split_task_name)),
     )

@@ -209,7 +209,7 @@ class _SlidingAggregator:
             try:
                 initial_value = _WindowValue(self._initializer(), record.ms)
             except Exception as error:
-                self._skip_record(record, error)
+                self._report_error_and_raise_skip(record, error)
         self._fold_into_window(record, start_ms, initial_value, exists=False)
 
     def _create_right_window(
@@ -246,7 +246,7 @@ class _SlidingAggregator:
             if new is record.value:
                 new = self._copied(new)
         except Exception as error:
-            self._skip_record(record, error)
+            self._report_error_and_raise_skip(record, error)
         time_ms = record.ms if old is None else max(record.ms, window_value.latest_ms)
         old_value = self._copied_from_store(old) if self._sends_old and exists else None
         self._write_window(record, start_ms, new, old_value, time_ms)
@@ -262,12 +262,12 @@ class _SlidingAggregator:
                 entry = create_unstored_entry(record.key, start_ms, start_ms + self._difference_ms)
             entry.value = new
         except Exception as error:
-            self._skip_record(record, error)
+            self._report_error_and_raise_skip(record, error)
         entry.timestamp_ms = record.ms if new is None else time_ms
         if self._result is not None:
             self._result(entry, old_value, time_ms)
 
-    def _skip_record(self, record: _TimedRecord, error: Exception) -> NoReturn:
+    def _report_error_and_raise_skip(self, record: _TimedRecord, error: Exception) -> NoReturn:
         """Report an error of the record to the step's handler, and raise to skip the record."""
         self._failed(error, record.key, record.value)
         raise _RecordSkipped

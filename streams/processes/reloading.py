@@ -38,7 +38,7 @@ from streams.processes.signals import (
     flush_standard_streams,
     hold_signals,
     restore_default_signals,
-    write_line,
+    write_line_to_stderr,
 )
 
 _INTERVAL_S = 0.3
@@ -139,7 +139,7 @@ class _Reloader:
             return self._to_exit_status(exit_code)
         if is_changed:
             return None
-        write_line(
+        write_line_to_stderr(
             f"the application ended with status {exit_code}; it runs again when a file changes"
         )
         while not self._stop.wait_until_made(_INTERVAL_S):
@@ -170,7 +170,7 @@ class _Reloader:
         """Say which files have changed, and watch them as they are now."""
         self._times |= read_modification_times_ns(changes)
         names = ", ".join(Path(each).name for each in changes)
-        write_line(f"{names} changed: the application is started again")
+        write_line_to_stderr(f"{names} changed: the application is started again")
 
     def _pass_on_stop_signal(self, signal_number: int, _: FrameType | None) -> None:
         """Pass the first signal on to the application, unless it is being stopped, and others."""

@@ -91,7 +91,7 @@ def install_stop_handlers(
     def handle_signal(number: int, frame: FrameType | None) -> None:
         nonlocal stopping
         if stopping and not is_watched:
-            write_line("stopped at once, without a commit")
+            write_line_to_stderr("stopped at once, without a commit")
             exit_now(128 + number)
         if not stopping:
             stopping = True
@@ -111,7 +111,7 @@ def describe_signal(number: int) -> str:
         return f"signal {number}"
 
 
-def write_line(text: str) -> None:
+def write_line_to_stderr(text: str) -> None:
     """Write a line to standard error, if anybody reads it; a signal handler may call this."""
     with suppress(OSError):
         os.write(2, f"millrace: {text}\n".encode())

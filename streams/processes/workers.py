@@ -34,7 +34,7 @@ from streams.processes.signals import (
     flush_standard_streams,
     hold_signals,
     restore_default_signals,
-    write_line,
+    write_line_to_stderr,
 )
 
 OUTAGE_STATUS = os.EX_TEMPFAIL
@@ -185,7 +185,7 @@ class _Watcher:
             self.status = self.status or status
             return
         if exit_code == OUTAGE_STATUS:
-            write_line(f"worker {pid} has ended, since brokers did not answer in time")
+            write_line_to_stderr(f"worker {pid} has ended, since brokers did not answer in time")
             self._start_times_s[worker.number] = time.monotonic() + OUTAGE_PAUSE_S
             return
         if exit_code < 0:
@@ -193,7 +193,9 @@ class _Watcher:
             self._quick_deaths = self._quick_deaths + 1 if quickly else 0
             if self._quick_deaths < _DEATHS_MAX:
                 name = describe_signal(-exit_code)
-                write_line(f"worker {pid} was ended by {name}: started again{_SEE_SIGNALS}")
+                write_line_to_stderr(
+                    f"worker {pid} was ended by {name}: started again{_SEE_SIGNALS}"
+                )
                 self.fork_worker(worker.number)
                 return
         if exit_code != 0:
@@ -206,7 +208,9 @@ class _Watcher:
             return exit_code
         if -exit_code in STOP_SIGNALS:  # before it had handlers, so before it did anything
             return 0
-        write_line(f"worker {pid} was ended by {describe_signal(-exit_code)}, without a commit")
+        write_line_to_stderr(
+            f"worker {pid} was ended by {describe_signal(-exit_code)}, without a commit"
+        )
         return self._status_if_killed or 128 - exit_code
 
 

@@ -9,7 +9,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, StoreUnavailable
 from streams.queries.committed_reads import Position
 from streams.topology.build import Subtopology
-from streams.topology.resolve import resolve_task
+from streams.topology.resolve import resolve_subtopology_of_task
 
 
 class PositionNotReached(StoreUnavailable):
@@ -36,7 +36,7 @@ def describe_absent_partitions(
 
 def check_position_topics(name: str, sub: Subtopology, position: Position) -> None:
     """Raise ConfigError for a position in a topic that the store's sub-topology does not read."""
-    read = resolve_task(sub, {p.topic for p in position}).sources
+    read = resolve_subtopology_of_task(sub, {p.topic for p in position}).sources
     if unread := sorted({p.topic for p in position} - read.keys()):
         raise ConfigError(
             f"store {name!r} takes in {', '.join(sorted(sub.declared_sources))}, and a position "

@@ -14,7 +14,7 @@ from typing import TypeVar
 from streams.errors import OutcomeUnknown, StoreUnavailable, StreamsError
 from streams.membership.protocol import AssignmentInfo
 from streams.topology.build import Subtopology
-from streams.topology.resolve import resolve_task
+from streams.topology.resolve import resolve_subtopology_of_task
 
 R = TypeVar("R", covariant=True)
 
@@ -118,7 +118,7 @@ class StoreLocations:
                 "how many partitions a store has can't be told: those of "
                 f"{sorted(self._subtopology.declared_sources)} are not known: {error}"
             ) from error
-        topics = sorted(resolve_task(self._subtopology, counts).sources)
+        topics = sorted(resolve_subtopology_of_task(self._subtopology, counts).sources)
         if missing := [topic for topic in topics if topic not in counts]:
             raise StoreUnavailable(
                 f"how many partitions a store has can't be told: those of {missing} are not known"

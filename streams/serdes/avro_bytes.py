@@ -117,7 +117,7 @@ class _SourceComposer:
                 yield "n = data[at]"
                 yield "at = skip_sized(data, at) if n & 129 else at + 1 + (n >> 1)"
             case "enum":
-                yield from _read_choice(len(schema.properties["symbols"]), "symbols")
+                yield from _compose_choice_read(len(schema.properties["symbols"]), "symbols")
             case "union":
                 yield from self._compose_union_skip(schema)
             case "fastavro":
@@ -127,7 +127,7 @@ class _SourceComposer:
                 yield f"at = skip_{self._number_skip_function(schema)}(data, at, depth + 1)"
 
     def _compose_union_skip(self, union: AvroType) -> Iterator[str]:
-        yield from _read_choice(len(union.branches), "branches")
+        yield from _compose_choice_read(len(union.branches), "branches")
         for index, each in enumerate(union.branches):
             yield f"{'el' if index else ''}if n == {2 * index}:"
             yield from _indent_lines(self._compose_skip_statements(each))
@@ -165,7 +165,7 @@ class _SourceComposer:
         ]
 
 
-def _read_choice(count: int, what: str) -> Iterator[str]:
+def _compose_choice_read(count: int, what: str) -> Iterator[str]:
     """Yield Python lines that read an enum's or a union branch's index, doubled, into `n`."""
     yield "n = data[at]"
     yield "at += 1"

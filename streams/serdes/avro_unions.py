@@ -105,14 +105,14 @@ def create_namer(union: AvroType, index: int, options: AvroOptions) -> Convert |
 
     def give_name(value: Any) -> Any:
         for write in earlier.get(type(value), ()):
-            if holds(write, value):
+            if can_write_value(write, value):
                 return name, value
         return value
 
     return give_name
 
 
-def holds(write: Convert, value: Any) -> bool:
+def can_write_value(write: Convert, value: Any) -> bool:
     """Return whether a branch has a value, by the function that writes it."""
     try:
         write(value)

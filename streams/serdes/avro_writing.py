@@ -20,7 +20,7 @@ from streams.serdes.avro_schema import (
     name_wire_type,
     needs_pairs,
 )
-from streams.serdes.avro_unions import AvroOptions, create_namer, group_by_type, holds
+from streams.serdes.avro_unions import AvroOptions, can_write_value, create_namer, group_by_type
 
 Convert = Callable[[Any], Any]
 
@@ -239,7 +239,7 @@ class _UnionPreparer:
                 f"a dict may be one of {', '.join(names)}, and comes back with its name: give "
                 f"({names[0]!r}, {{...}}), or record_names=False"
             )
-        fitting = [index for index in indexes if holds(self._prepares[index], value)]
+        fitting = [index for index in indexes if can_write_value(self._prepares[index], value)]
         if not fitting:
             self._prepares[indexes[0]](value)
         if len(fitting) > 1:

@@ -110,7 +110,7 @@ def _describe_error(type_hint: Any, error: Any) -> DataclassMismatch:
     hint: Any = _strip_optional(type_hint)
     for step in error["loc"]:
         if step == "[key]":
-            return DataclassMismatch(_describe_need(_key_hint(parent), error["input"]), path)
+            return DataclassMismatch(_describe_need(_find_key_hint(parent), error["input"]), path)
         if kind == "missing" and typing.get_origin(hint) is tuple:
             kind = "too_short"
             break
@@ -144,7 +144,7 @@ def _name_step_and_its_type(type_hint: Any, step: int | str) -> tuple[str, Any]:
     return f".{step:.200}", Any
 
 
-def _key_hint(type_hint: Any) -> Any:
+def _find_key_hint(type_hint: Any) -> Any:
     return (typing.get_args(type_hint) or (Any,))[0]
 
 

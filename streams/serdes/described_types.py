@@ -180,10 +180,10 @@ def _find_collection_kind(type_hint: Any) -> Kind | None:
         return "tuple"
     if not arguments:
         return None
-    return "list" if origin in LISTS else "set" if origin in SETS else _map_kind(origin)
+    return "list" if origin in LISTS else "set" if origin in SETS else _find_mapping_kind(origin)
 
 
-def _map_kind(origin: Any) -> Kind | None:
+def _find_mapping_kind(origin: Any) -> Kind | None:
     return "map" if origin in DICTS else None
 
 

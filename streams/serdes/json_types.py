@@ -64,7 +64,7 @@ class _EncoderComposer:
         type_hint = strip_type_hint(type_hint)
         kinds = find_scalar_kinds(type_hint)
         if kinds is not None:
-            return _scalar_encoder(kinds, type_hint)
+            return _create_scalar_encoder(kinds, type_hint)
         origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
         if is_union(type_hint):
             return self._compose_union(type_hint)
@@ -179,7 +179,7 @@ def _compile_reads(
     return read_message, eval(f"lambda value: ({values})")  # nosec B307
 
 
-def _scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
+def _create_scalar_encoder(kinds: Kinds, type_hint: Any) -> Encode:
     """Return an encoder that passes values of the given classes on unchanged."""
     need = describe_type(type_hint)
 

@@ -88,11 +88,11 @@ class _SchemaComposer:
         if origin in LISTS and arguments:
             return core_schema.list_schema(self.compose(arguments[0]), strict=True)
         if origin is set and arguments:
-            return _require_list(core_schema.set_schema(self.compose(arguments[0])))
+            return _compose_list_schema(core_schema.set_schema(self.compose(arguments[0])))
         if origin in SETS and arguments:
-            return _require_list(core_schema.frozenset_schema(self.compose(arguments[0])))
+            return _compose_list_schema(core_schema.frozenset_schema(self.compose(arguments[0])))
         if type_hint is tuple or origin is tuple:
-            return _require_list(self._compose_tuple(arguments))
+            return _compose_list_schema(self._compose_tuple(arguments))
         if origin in DICTS and arguments:
             return self._compose_dict(*arguments)
         if dataclasses.is_dataclass(origin):
@@ -239,11 +239,13 @@ def _compose_class(cls: type[Any]) -> CoreSchema:
     if issubclass(cls, Enum):
         return _create_conversion_schema(_create_member_finder(cls), cls)
     return (
-        core_schema.dict_schema(strict=True) if typing.is_typeddict(cls) else _require_instance(cls)
+        core_schema.dict_schema(strict=True)
+        if typing.is_typeddict(cls)
+        else _compose_instance_schema(cls)
     )
 
 
-def _require_instance(cls: type[Any]) -> CoreSchema:
+def _compose_instance_schema(cls: type[Any]) -> CoreSchema:
     """Return the schema of objects of a class, as Avro decodes bytes."""
     try:
         isinstance(None, cls)
@@ -252,7 +254,7 @@ def _require_instance(cls: type[Any]) -> CoreSchema:
     return core_schema.is_instance_schema(cls)
 
 
-def _require_list(schema: CoreSchema) -> CoreSchema:
+def _compose_list_schema(schema: CoreSchema) -> CoreSchema:
     """Return the schema of a tuple or a set that takes nothing but the lists of a message."""
 
     def check_list(elements: Any) -> Any:

@@ -110,7 +110,7 @@ def _create_exact_serializer(write: Serializer, message_type: Any) -> Serializer
         if message is None:  # which confluent-kafka's serialisers all pass on
             return data
         if is_recursive:
-            _refuse_deep(message_type, message)
+            _refuse_deep_nesting(message_type, message)
         if check_texts is not None:
             check_texts(message)
         if not has_maps:
@@ -146,7 +146,7 @@ def _contains_itself(descriptor: Any) -> bool:
     )
 
 
-def _refuse_deep(message_type: Any, message: Any) -> None:
+def _refuse_deep_nesting(message_type: Any, message: Any) -> None:
     from google.protobuf.message import DecodeError
 
     try:

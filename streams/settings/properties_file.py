@@ -191,7 +191,7 @@ def parse_properties(text: str) -> dict[str, str]:
         if line.startswith(_COMMENTS):
             continue
         is_ended_by_backslash = False
-        while _goes_on(line):
+        while _is_continued(line):
             line, following = line[:-1], next(lines, None)
             # Java leaves the last line out if CRLF ends it, and has an empty name if LF does.
             is_ended_by_backslash = following is None and not text.endswith("\r\n")
@@ -204,7 +204,7 @@ def parse_properties(text: str) -> dict[str, str]:
     return properties
 
 
-def _goes_on(line: str) -> bool:
+def _is_continued(line: str) -> bool:
     """Return whether a line ends with an odd number of backslashes."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
@@ -258,11 +258,11 @@ def _add_setting(
     setting = _to_underscores(name)
     if setting in REFUSED and name != _DEAD_LETTERS:
         raise ValueError(f"there is no such setting here: {REFUSED[setting]}")
-    _check_known(name, setting, known)
+    _check_known_setting(name, setting, known)
     settings[setting] = value
 
 
-def _check_known(name: str, setting: str, known: Collection[str] | None) -> None:
+def _check_known_setting(name: str, setting: str, known: Collection[str] | None) -> None:
     """Raise ValueError for a property that is no setting: one of clients, or of nothing."""
     if known is None or setting in known or setting in RENAMED or name == _DEAD_LETTERS:
         return

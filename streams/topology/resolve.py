@@ -94,7 +94,7 @@ def resolve_topology(topology: Topology, existing_counts: Mapping[str, int]) -> 
     )
 
 
-def resolve_task(sub: Subtopology, topics: Collection[str]) -> Subtopology:
+def resolve_subtopology_of_task(sub: Subtopology, topics: Collection[str]) -> Subtopology:
     """Return the sub-topology of one task, which reads partitions of some of these topics."""
     patterns = sub.patterns
     if not patterns:

@@ -80,7 +80,7 @@ class _QuotaDealer:
             self.below_base.append(member)
         elif len(near) >= self._ceiling_quota and self._larger_quota_count:
             quota = self._ceiling_quota
-            self._count_larger()
+            self._count_larger_quota()
         elif self._larger_quota_count:
             self.at_base.append(member)
         self.assignment[member] = near[:quota]
@@ -108,7 +108,7 @@ class _QuotaDealer:
                 rest.append(partition)
                 continue
             self._assign_and_note_move(partition, self.at_base.pop(index))
-            self._count_larger()
+            self._count_larger_quota()
         return rest
 
     def deal_remaining(self, unassigned: Sequence[TopicPartition]) -> None:
@@ -136,7 +136,7 @@ class _QuotaDealer:
             self.moving[partition] = member
         return len(member_partitions)
 
-    def _count_larger(self) -> None:
+    def _count_larger_quota(self) -> None:
         self._larger_quota_count -= 1
         if not self._larger_quota_count:
             self.at_base.clear()

@@ -36,7 +36,10 @@ def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, in
         replica = Replica(task)
         best = min(
             pools.find_eligible(task),
-            key=lambda pool: (*pools.rank_by_state(task, pool), units.load_of(replica, pool)),
+            key=lambda pool: (
+                *pools.rank_by_state(task, pool),
+                units.rank_unit_by_load(replica, pool),
+            ),
         )
         units.place_replica(replica, best)
 
@@ -90,7 +93,7 @@ def _find_stand_in(task: str, target: PoolNumber, pools: Pools, units: Units) ->
     candidates = caught_up or pools.find_eligible(task)
     best = min(
         candidates,
-        key=lambda pool: (*pools.rank_by_state(task, pool), units.load_of(replica, pool)),
+        key=lambda pool: (*pools.rank_by_state(task, pool), units.rank_unit_by_load(replica, pool)),
     )
     return best if pools.lag_of(task, best) < pools.lag_of(task, target) else target
 
@@ -117,7 +120,7 @@ def place_stateless(
         replica = Replica(task)
         units.place_replica(
             replica,
-            min(pools.find_eligible(task), key=lambda pool: units.load_of(replica, pool)),
+            min(pools.find_eligible(task), key=lambda pool: units.rank_unit_by_load(replica, pool)),
         )
     units.balance_loads(
         lambda replica, pool: pool in pools.find_eligible(replica.task),

@@ -54,7 +54,7 @@ class Units:
         self._loads[unit] += 1
         self._of_subtopology[unit, replica.subtopology] += 1
 
-    def load_of(self, replica: Replica, unit: int) -> tuple[float, float, float, int]:
+    def rank_unit_by_load(self, replica: Replica, unit: int) -> tuple[float, float, float, int]:
         """Return a key that is least for the unit where a replica adds least.
 
         That is the one with the fewest replicas a thread, and among several the one with the

@@ -102,10 +102,10 @@ class RackAwareOptimizer:
         counts = dict.fromkeys(self._racks, 0) | Counter(placed.values())
         is_balanced = self._pools.configs.rack_aware_assignment_strategy == BALANCE_SUBTOPOLOGY
         placement = CheapestPlacement(
-            self._rate_moves(placed, costs),
+            self._create_move_rating(placed, costs),
             counts,
             _find_subtopology if is_balanced else lambda task: "",
-            _limit_subtopologies(tasks, counts) if is_balanced else {},
+            _compute_subtopology_limits(tasks, counts) if is_balanced else {},
         )
         return placement.place_tasks(tasks)
 
@@ -136,7 +136,7 @@ class RackAwareOptimizer:
         counts = Counter(holders.values())
         if len(counts) < len(pair):
             return 0
-        rate = self._rate_moves(holders, self.stateful_costs, is_standby=True)
+        rate = self._create_move_rating(holders, self.stateful_costs, is_standby=True)
         placed = CheapestPlacement(rate, counts).place_tasks(
             sorted(holders, key=partition_sort_key)
         )
@@ -145,7 +145,7 @@ class RackAwareOptimizer:
             move(task, holders[task], placed[task])
         return len(moved)
 
-    def _rate_moves(
+    def _create_move_rating(
         self, placed: Mapping[str, int], costs: RackCosts, *, is_standby: bool = False
     ) -> Callable[[str, int], int]:
         """Return a function of a task and a pool that says what the task costs there.
@@ -174,7 +174,9 @@ def _find_subtopology(task: str) -> str:
     return Replica(task).subtopology
 
 
-def _limit_subtopologies(tasks: Sequence[str], counts: Mapping[int, int]) -> dict[Place, int]:
+def _compute_subtopology_limits(
+    tasks: Sequence[str], counts: Mapping[int, int]
+) -> dict[Place, int]:
     """Return how many tasks of each sub-topology a pool may have: its share, rounded up."""
     sizes = Counter(map(_find_subtopology, tasks))
     return {

@@ -99,7 +99,7 @@ class StandbyTargets:
             -self._count_new_tags(task, pool),
             not self._pools.is_holder(task, pool),
             *self._pools.rank_by_state(task, pool)[:2],
-            self._units.load_of(replica, pool),
+            self._units.rank_unit_by_load(replica, pool),
         )
 
     def _can_move(self, replica: Replica, pool: PoolNumber) -> bool:

@@ -95,7 +95,7 @@ def _share_tasks(
         replica = Replica(task)
         if replica not in units.unit_of:
             units.place_replica(
-                replica, min(indexes.values(), key=lambda i: units.load_of(replica, i))
+                replica, min(indexes.values(), key=lambda i: units.rank_unit_by_load(replica, i))
             )
     units.balance_loads(
         lambda _, __: True,

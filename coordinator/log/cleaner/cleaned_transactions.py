@@ -33,7 +33,7 @@ class CleanedTransactionMetadata:
 
         Kafka: `CleanedTransactionMetadata.onBatchRead`.
         """
-        self._open_aborted_up_to(batch)
+        self._note_aborted_begun_up_to(batch)
         if not batch.is_transactional:
             return False
         if batch.producer_id in self._aborted:
@@ -47,7 +47,7 @@ class CleanedTransactionMetadata:
 
         Kafka: `CleanedTransactionMetadata.onControlBatchRead`.
         """
-        self._open_aborted_up_to(marker)
+        self._note_aborted_begun_up_to(marker)
         if not marker.record_count:
             return True  # emptied by an earlier cleaning: it only keeps its producer's epoch
         producer_id = marker.producer_id
@@ -62,12 +62,12 @@ class CleanedTransactionMetadata:
         self.kept.append(ended)
         return False
 
-    def take_kept(self) -> list[AbortedTransaction]:
+    def take_transactions_with_kept_marker(self) -> list[AbortedTransaction]:
         """Remove and return the aborted transactions that kept their marker since the last call."""
         kept, self.kept = self.kept, []
         return kept
 
-    def _open_aborted_up_to(self, batch: RecordBatch) -> None:
+    def _note_aborted_begun_up_to(self, batch: RecordBatch) -> None:
         """Note the aborted transactions that begin up to the end of this batch as open."""
         coming = self._coming
         while coming and coming[-1].first_offset <= batch.last_offset:

@@ -163,7 +163,7 @@ def _compact_run(
     is_handed_over = False
     try:
         yield from _copy_survivors(partition, run, new, cleaning, transactions)
-        for each in transactions.take_kept():
+        for each in transactions.take_transactions_with_kept_marker():
             new.transaction_index.add_entry(each)
         _check_run_in_log(partition, run)
 

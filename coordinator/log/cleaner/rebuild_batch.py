@@ -62,11 +62,13 @@ def rebuild_batches(
     shift_ms = head.base_timestamp_ms - batch.base_timestamp_ms
     limit = max(bytes_max, batch.size)
     return (
-        yield from _rebuild_divided(head, data, spans, 0, batch.last_offset_delta, shift_ms, limit)
+        yield from _rebuild_whole_or_in_halves(
+            head, data, spans, 0, batch.last_offset_delta, shift_ms, limit
+        )
     )
 
 
-def _rebuild_divided(
+def _rebuild_whole_or_in_halves(
     header: RecordBatch,
     data: bytes,
     spans: list[RecordSpan],
@@ -84,7 +86,9 @@ def _rebuild_divided(
     halves = ((spans[:middle], first_delta, cut - 1), (spans[middle:], cut, last_delta))
     parts = []
     for half, first, last in halves:
-        parts += yield from _rebuild_divided(header, data, half, first, last, shift_ms, bytes_max)
+        parts += yield from _rebuild_whole_or_in_halves(
+            header, data, half, first, last, shift_ms, bytes_max
+        )
     return parts
 
 

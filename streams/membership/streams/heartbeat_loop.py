@@ -144,7 +144,7 @@ class HeartbeatLoop:
         """Record that the stream thread is alive, so that its heartbeats go on."""
         self._progressed_at_s = self._host.monotonic_s()
 
-    def raise_failure(self) -> None:
+    def raise_failure_if_any(self) -> None:
         """Raise the error that has ended the heartbeats, if one has."""
         if self._failure is not None:
             raise self._failure
@@ -250,7 +250,7 @@ class HeartbeatLoop:
                 self._due.wait(self._find_wait_s())
                 self._due.clear()
                 if not self._closed.is_set():
-                    self._take_turn()
+                    self._send_heartbeat_if_due()
         except UserError as error:
             self._keep_failure(error)
         except Exception as error:
@@ -264,7 +264,7 @@ class HeartbeatLoop:
         self._failure = error
         self._changed.set()
 
-    def _take_turn(self) -> None:
+    def _send_heartbeat_if_due(self) -> None:
         """Send one heartbeat, if the member is one or joins. Raises StreamsError."""
         state = self.state
         if state.phase not in (MemberPhase.JOINING, MemberPhase.JOINED):
@@ -283,7 +283,7 @@ class HeartbeatLoop:
             self.send_heartbeat_and_tell_if_member()
         except ConnectionLost as error:
             log.debug("heartbeat of %s: %s", self._facts.member_id, error)
-            self._require_patience(error)
+            self._raise_if_given_up(error)
             is_joining = self.state.phase is MemberPhase.JOINING
             self._closed.wait(_JOIN_BACK_OFF_S if is_joining else _BACK_OFF_S)
             return
@@ -335,7 +335,7 @@ class HeartbeatLoop:
         if self.silent_since_s is None:
             self.silent_since_s = self._host.monotonic_s()
 
-    def _require_patience(self, error: Exception) -> None:
+    def _raise_if_given_up(self, error: Exception) -> None:
         """Raise BrokerUnavailable if a join has had no answer for longer than is allowed."""
         now_s = self._host.monotonic_s()
         if self.state.phase is not MemberPhase.JOINING:

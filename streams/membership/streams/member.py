@@ -139,7 +139,7 @@ class StreamsProtocolMember(GroupMember):
 
         Raises: the error that has ended the heartbeats, such as StreamsError for a refusal.
         """
-        self._heartbeats.raise_failure()
+        self._heartbeats.raise_failure_if_any()
         state = self._heartbeats.state
         if state.phase is MemberPhase.LOST:
             return MembershipSignal.LOST
@@ -193,10 +193,10 @@ class StreamsProtocolMember(GroupMember):
         """
         heartbeats = self._heartbeats
         heartbeats.mark_progress()
-        heartbeats.raise_failure()
+        heartbeats.raise_failure_if_any()
         if not heartbeats.state.has_offer and wait_s > 0:
             heartbeats.wait_for_change(wait_s)
-            heartbeats.raise_failure()
+            heartbeats.raise_failure_if_any()
         if not heartbeats.state.has_offer:
             return None
         if self._shutdown_reason:

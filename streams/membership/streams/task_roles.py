@@ -44,12 +44,12 @@ def name_tasks(partitions_by_subtopology: Iterable[tuple[str, Iterable[int]]]) -
 def list_partitions_by_subtopology(tasks: Iterable[str]) -> Mapping[str, list[int]]:
     """Return the partitions of tasks by sub-topology, both in order, as messages list them."""
     found: dict[str, list[int]] = {}
-    for subtopology, partition in sorted(split_task(task) for task in tasks):
+    for subtopology, partition in sorted(split_task_name(task) for task in tasks):
         found.setdefault(subtopology, []).append(partition)
     return found
 
 
-def split_task(task: str) -> tuple[SubtopologyId, PartitionNumber]:
+def split_task_name(task: str) -> tuple[SubtopologyId, PartitionNumber]:
     """Return the sub-topology and the partition of a task."""
     subtopology, _, partition = task.rpartition("_")
     return subtopology, int(partition)

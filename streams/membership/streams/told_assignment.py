@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from streams.membership.protocol import AssignmentInfo
 from streams.membership.streams.member_state import TaskMembership
 from streams.membership.streams.statuses import find_shutdown
-from streams.membership.streams.task_roles import TasksByRole, split_task
+from streams.membership.streams.task_roles import TasksByRole, split_task_name
 from streams.topology.declared import DeclaredTopology
 
 
@@ -22,12 +22,12 @@ def build_assignment(
     told = state.told
     copies = (told.standby | told.warmup) - told.active
     return AssignmentInfo(
-        tuple(sorted(told.active, key=split_task)),
+        tuple(sorted(told.active, key=split_task_name)),
         _list_partitions(told.active, declared, partition_counts),
         shutdown=find_shutdown(state.statuses),
-        revoked=tuple(sorted(state.owned.active - told.active, key=split_task)),
-        standby=tuple(sorted(told.standby, key=split_task)),
-        warmup=tuple(sorted(told.warmup - told.standby, key=split_task)),
+        revoked=tuple(sorted(state.owned.active - told.active, key=split_task_name)),
+        standby=tuple(sorted(told.standby, key=split_task_name)),
+        warmup=tuple(sorted(told.warmup - told.standby, key=split_task_name)),
         following=_list_partitions(copies, declared, partition_counts),
         endpoints=state.endpoints.tasks,
     )
@@ -38,7 +38,7 @@ def knows_all_topics(
 ) -> bool:
     """Return whether all topics that the tasks read are among those whose counts are known."""
     return all(
-        declared.subtopologies[int(split_task(task)[0])].sources <= partition_counts.keys()
+        declared.subtopologies[int(split_task_name(task)[0])].sources <= partition_counts.keys()
         for role in told
         for task in role
     )
@@ -57,7 +57,7 @@ def _list_partitions(
     """Return the partitions that tasks read, as far as topics have them."""
     return tuple(
         (topic, partition)
-        for subtopology, partition in map(split_task, sorted(tasks))
+        for subtopology, partition in map(split_task_name, sorted(tasks))
         for topic in sorted(declared.subtopologies[int(subtopology)].sources)
         if partition < partition_counts.get(topic, 0)
     )

@@ -133,12 +133,12 @@ class StreamsPartitionAssignor:
         inputs = {topic for each in admitted for topic in each.input_topics}
         self._assigned_input_counts = {topic: existing[topic] for topic in inputs}
         try:
-            return self._assign_admitted(members, admission, existing)
+            return self._assign_to_admitted_members(members, admission, existing)
         except TaskAssignmentError as error:
             log.exception("tasks can't be assigned: the threads of all members end")
             return dict.fromkeys(members, AssignmentInfo((), (), failed=str(error)))
 
-    def _assign_admitted(
+    def _assign_to_admitted_members(
         self,
         members: Mapping[str, SubscriptionInfo],
         admission: VersionAdmission,

@@ -342,7 +342,7 @@ class StreamsProducer:
         if name not in _BOUNDED_METHODS:
             return self.call_client(name, *arguments, require_usable=require_usable)
         limit_s = min(self._timeout_s * _OVERTIME + 1, limit_s)
-        check = require_usable or _allow_call
+        check = require_usable or _refuse_no_call
         if name == _SEND_OFFSETS:
             check = self._moved_coordinator.wrap_check_of_calls(check)
         try:
@@ -393,5 +393,5 @@ class StreamsProducer:
                 check_authorized(error, "Read", "".join(groups))
 
 
-def _allow_call() -> None:
+def _refuse_no_call() -> None:
     """Let a call go on: nothing is known that would end it."""

@@ -25,17 +25,17 @@ class NewTopicPolicies:
 
     def find_policy(self, topic: str) -> OffsetResetPolicy:
         """Return the policy for a topic that was deleted and created again."""
-        return _FROM_FIRST_RECORD if self._comes_and_goes(topic) else self._out_of_range_policy
+        return _FROM_FIRST_RECORD if self._is_read_by_pattern(topic) else self._out_of_range_policy
 
     def describe_policy(self, topic: str) -> str:
         """Return what decides where a recreated topic is read from, for people."""
-        if self._comes_and_goes(topic):
+        if self._is_read_by_pattern(topic):
             return "its first record: the topics of a pattern come and go"
         return f"offset_out_of_range={self._out_of_range_policy.strategy.value}"
 
     def find_vanished(self, topics: Iterable[str], topic_ids: Mapping[str, int]) -> list[str]:
         """Return the topics that match a pattern and are not there, by the ids of topics now."""
-        return sorted({t for t in topics if t not in topic_ids and self._comes_and_goes(t)})
+        return sorted({t for t in topics if t not in topic_ids and self._is_read_by_pattern(t)})
 
-    def _comes_and_goes(self, topic: str) -> bool:
+    def _is_read_by_pattern(self, topic: str) -> bool:
         return any(pattern.matches_topic(topic) for pattern in self._patterns)

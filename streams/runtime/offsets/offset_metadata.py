@@ -171,7 +171,7 @@ def encode_metadata(
     `topic_ids` the hash of the id of each input (`hash_topic_id`), `changelog_ids` those of the
     stores' changelogs, by store. `is_at_least_once`: it was committed without a transaction, so
     that changelogs may be ahead. `entries` are other values by name, for which there has to be room
-    (`fit_entries`). `first_start` is that of the offset's topic. The guarantee, the number, the
+    (`do_entries_fit`). `first_start` is that of the offset's topic. The guarantee, the number, the
     inputs, the first start and the ids are left out where the text with its NUL would be longer
     than `bytes_max`.
     """
@@ -266,7 +266,7 @@ def measure_entries(count: int) -> int:
     return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count)
 
 
-def fit_entries(count: int, bytes_max: int) -> bool:
+def do_entries_fit(count: int, bytes_max: int) -> bool:
     """Return whether metadata with one time and `count` hashed positions fit `bytes_max`."""
     return measure_entries(count) <= bytes_max
 

@@ -88,7 +88,7 @@ class _GroupOffsets:
     has_preset: bool = False
 
     @property
-    def denies_presets(self) -> bool:
+    def rules_out_preset_offsets(self) -> bool:
         """Return whether the metadata says that no tool set an offset before the tasks started."""
         said = {each.find_entry(PRESET_ENTRY) for each in self.by_partition.values()}
         return 0 in said and 1 not in said
@@ -247,7 +247,7 @@ class RepeatedWriteCheck:
         for partition in untrusted.unexplained:
             if not group.has_topic(partition.topic):
                 left.append(partition)
-            elif partition in committed and group.denies_presets:
+            elif partition in committed and group.rules_out_preset_offsets:
                 untrusted.lost.append(partition)
         if group.is_pending:
             return left

@@ -138,7 +138,7 @@ class ChangelogFollower(Generic[T]):
             return False
         if self._host.monotonic_s() >= self._ranges_at_s:
             self._fetch_and_apply_ranges()
-        has_more = self._poll_and_load()
+        has_more = self._load_polled_and_tell_if_more()
         if self._host.monotonic_s() >= self._durable_at_s:
             self._make_positions_durable()
         self.progress = tuple(each.snapshot_progress() for each in self._stores.values())
@@ -218,7 +218,7 @@ class ChangelogFollower(Generic[T]):
             self._stop_reading(followed)
             if not followed.logged_store.rebuild_reason:  # else nothing was loaded
                 followed.logged_store.store.finish_restore()  # moves the checkpoint
-            self._start_store(followed, changelog)
+            self._start_following_store(followed, changelog)
         self._read_if_behind_limit(followed)
 
     def _renew_checkpoint(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
@@ -237,7 +237,7 @@ class ChangelogFollower(Generic[T]):
         followed.written_ms = at_ms
         followed.is_durable = False
 
-    def _start_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
+    def _start_following_store(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Find from where a store follows its changelog; clear it if it may have missed writes."""
         logged = followed.logged_store
         logged.hide_from_readers()
@@ -267,7 +267,7 @@ class ChangelogFollower(Generic[T]):
         self._consumer.add_partitions({logged.changelog: logged.changelog_position})
         followed.is_reading = True
 
-    def _poll_and_load(self) -> bool:
+    def _load_polled_and_tell_if_more(self) -> bool:
         """Poll one batch and load it into its stores; return whether there may be more at once."""
         reading = {p: followed for p, followed in self._stores.items() if followed.is_reading}
         if not reading:

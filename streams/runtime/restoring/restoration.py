@@ -166,7 +166,7 @@ class RestoredTasks(Generic[T]):
         if not (self._tasks or self._failure):
             self._changed.wait(wait_s)
 
-    def raise_failure(self) -> None:
+    def raise_failure_if_any(self) -> None:
         """Raise the failure, once, if there is one."""
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -177,7 +177,7 @@ class RestoredTasks(Generic[T]):
         self._changed.clear()
         taken = [self._tasks.popleft() for _ in range(len(self._tasks))]
         if not taken:
-            self.raise_failure()
+            self.raise_failure_if_any()
         return taken
 
     def remove_tasks(self, task_names: Collection[str]) -> list[T]:

@@ -73,7 +73,7 @@ class Restorer(Generic[T]):
         """Follow with one batch where there is no thread for that; raise what went wrong."""
         if self._thread is None:
             self._run_commands_and_do_batch()
-        self.reader.restored.raise_failure()
+        self.reader.restored.raise_failure_if_any()
 
     def take_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
         """Return the tasks that were restored since the last call, after at most `wait_s` for one.

@@ -50,7 +50,7 @@ from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
 from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
 from streams.topology.build import Topology, format_task_id
-from streams.topology.resolve import resolve_task
+from streams.topology.resolve import resolve_subtopology_of_task
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class TaskCreator:
         """
         number, partition = map(int, task_name.split("_"))
         declared = self._topology.subtopologies[number]
-        subtopology = resolve_task(declared, {p.topic for p in partitions})
+        subtopology = resolve_subtopology_of_task(declared, {p.topic for p in partitions})
         directory = f"{self._directory_number(number)}_{partition}"
         with ExitStack() as opened:  # closed again unless all of it could be opened
             try:

@@ -37,7 +37,7 @@ from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     count_other_entries,
     decode_metadata,
-    fit_entries,
+    do_entries_fit,
 )
 from streams.runtime.offsets.store_commits import ENTRIES_PER_STORE
 from streams.runtime.tasks.metered_stores import StoreMeter
@@ -157,11 +157,11 @@ class TaskStores:
         """
         # Without room nothing proves that records have expired: then none are deleted.
         count = len(self.logged) + step_count + self.count_expiry_entries() + 1
-        self.names_expired = fit_entries(count, bytes_max)
+        self.names_expired = do_entries_fit(count, bytes_max)
         # What tells a reset, or the guarantee, comes before the commits of unlogged stores.
         count += count_other_entries(inputs, self.logged)
         count += ENTRIES_PER_STORE * len(self.unlogged_commits)
-        self.unlogged_commits.has_room = fit_entries(count, bytes_max)
+        self.unlogged_commits.has_room = do_entries_fit(count, bytes_max)
 
     def advance_expiry(self) -> dict[str, int]:
         """Advance what has expired of changelogs; return it as entries of the metadata."""

@@ -197,7 +197,7 @@ class ProducerCreations:
             )
         return producer
 
-    def wait_for_producer(self, wait_s: float) -> None:
+    def wait_for_creation_attempt(self, wait_s: float) -> None:
         """Wait at most `wait_s` seconds until an attempt is over, of any task."""
         self._ended.wait(wait_s)
         self._ended.clear()

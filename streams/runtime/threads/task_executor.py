@@ -123,7 +123,7 @@ class TaskExecutor:
         self.measurements.observe_slices()
         for task in self._tasks.values():
             for measured in task.step_measurements.values():
-                measured.set_due()
+                measured.measure_next_record()
             if self._measures_details:
                 for meter in task.stores.meters.values():
                     meter.add_calls()
@@ -253,7 +253,7 @@ class TaskExecutor:
             enforced=task.buffered_records.enforced_count,
         ):
             for measured in task.step_measurements.values():
-                measured.set_due()
+                measured.measure_next_record()
         if self._measures_details:
             for meter in task.stores.meters.values():
                 meter.observe_buffer()

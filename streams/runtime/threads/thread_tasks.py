@@ -161,7 +161,7 @@ class ThreadTasks:
             and producers.creations.is_waiting
             and not self.list_tasks_in_state(TaskState.RESTORING)
         ):
-            producers.creations.wait_for_producer(wait_s)
+            producers.creations.wait_for_creation_attempt(wait_s)
             wait_s = 0.0
         ready = restorer.take_restored_tasks(wait_s)
         if ready and not self.executor:

@@ -44,7 +44,9 @@ def compute_expected_accounts(
     """
     answer = expected(inputs)
     if isinstance(answer, DataFrame):
-        selected = select_targets(targets, names) if names else require_single_target(targets)
+        selected = (
+            select_targets(targets, names) if names else require_only_account_targets(targets)
+        )
         return [_to_account(place, answer) for place in selected]
     if not isinstance(answer, Mapping) or not answer:
         raise ConfigError(
@@ -58,7 +60,9 @@ def compute_expected_accounts(
     return [_to_account(place, answer[place.name]) for place in select_targets(targets, wanted)]
 
 
-def require_single_target(targets: Sequence[ReconciliationTarget]) -> list[ReconciliationTarget]:
+def require_only_account_targets(
+    targets: Sequence[ReconciliationTarget],
+) -> list[ReconciliationTarget]:
     """Return the only store, with the topic that has its rows, or else the only topic.
 
     Raises: ConfigError if there are more.

@@ -109,12 +109,14 @@ class CheckedAccount(VerdictRows):
 
     def select_rows(self, verdict: RowVerdict) -> DataFrame:
         """Select the rows of a verdict, with keys and values converted to Spark's own types."""
-        return self._locate_rows([verdict]).select(*self._list_columns(to_typed_column))
+        return self._select_rows_with_positions([verdict]).select(
+            *self._list_columns(to_typed_column)
+        )
 
     def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:
         """Select the rows that have one of these verdicts, as text, with a column `verdict`."""
         place = self.target
-        return self._locate_rows(list(verdicts)).select(
+        return self._select_rows_with_positions(list(verdicts)).select(
             "verdict",
             F.lit(place.name).alias("account"),
             F.lit(place.kind.value).alias("kind"),
@@ -131,7 +133,7 @@ class CheckedAccount(VerdictRows):
             *(F.col(name) for name in ("count", "why", "inputs", "offsets")),
         ]
 
-    def _locate_rows(self, verdicts: list[RowVerdict]) -> DataFrame:
+    def _select_rows_with_positions(self, verdicts: list[RowVerdict]) -> DataFrame:
         """Select the rows that have these verdicts, with positions, and keys and values as bytes.
 
         The rows that are off have the positions of the inputs that went into them, where these are

@@ -148,8 +148,8 @@ def _resolve_object(
                 raise ValueError(f"a decimal of {schema['precision']} digits: Spark has 38")
             found = types.DecimalType(schema["precision"], schema.get("scale", 0)), None
         case "record":
-            inside = (*enclosing_records, _full_name(schema))
-            found = _record_type(
+            inside = (*enclosing_records, _qualify_name(schema))
+            found = _create_record_type(
                 {
                     each["name"]: _resolve_type(each["type"], known_types, inside)
                     for each in schema["fields"]
@@ -160,7 +160,9 @@ def _resolve_object(
                 _resolve_type(schema["items"], known_types, enclosing_records)
             )
         case "map":
-            found = _map_type(_resolve_type(schema["values"], known_types, enclosing_records))
+            found = _create_map_type(
+                _resolve_type(schema["values"], known_types, enclosing_records)
+            )
         case _:
             spark_type, convert = _resolve_type(kind, known_types, enclosing_records)
             found = (
@@ -168,7 +170,7 @@ def _resolve_object(
                 _LOGICAL_CONVERTERS.get(logical, convert),
             )
     if kind in ("record", "enum", "fixed"):
-        known_types[_full_name(schema)] = known_types[schema["name"]] = found
+        known_types[_qualify_name(schema)] = known_types[schema["name"]] = found
     return found
 
 
@@ -191,13 +193,13 @@ def _resolve_union(
     raise ValueError(f"a union of {len(some)} types: give value=bytes")
 
 
-def _full_name(schema: Mapping[str, Any]) -> str:
+def _qualify_name(schema: Mapping[str, Any]) -> str:
     """Return the name of a schema with its namespace."""
     name, space = schema["name"], schema.get("namespace")
     return f"{space}.{name}" if space and "." not in name else str(name)
 
 
-def _record_type(fields: Mapping[str, AvroType]) -> AvroType:
+def _create_record_type(fields: Mapping[str, AvroType]) -> AvroType:
     """Return the type of a record; those of its fields are converted that need it."""
     found = types.StructType([types.StructField(name, kind) for name, (kind, _) in fields.items()])
     converted = {name: convert for name, (_, convert) in fields.items() if convert is not None}
@@ -212,7 +214,7 @@ def _create_array_type(element: AvroType) -> AvroType:
     return types.ArrayType(kind), None if convert is None else lambda v: [convert(e) for e in v]
 
 
-def _map_type(of_value: AvroType) -> AvroType:
+def _create_map_type(of_value: AvroType) -> AvroType:
     """Return the type of a map; a dict becomes a list of pairs, as Arrow takes maps."""
     kind, convert = of_value
     found = types.MapType(types.StringType(), kind)

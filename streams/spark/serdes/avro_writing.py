@@ -45,7 +45,11 @@ def _find_converter(schema: AvroType) -> Converter | None:
     convert = None if schema.items is None else _find_converter(schema.items)
     if convert is None:
         return None
-    return _convert_entries(convert) if schema.kind == "map" else _convert_elements(convert)
+    return (
+        _create_entries_converter(convert)
+        if schema.kind == "map"
+        else _create_elements_converter(convert)
+    )
 
 
 def _create_fields_converter(schema: AvroType) -> Converter | None:
@@ -65,13 +69,13 @@ def _create_fields_converter(schema: AvroType) -> Converter | None:
     return convert_fields
 
 
-def _convert_entries(convert: Converter) -> Converter:
+def _create_entries_converter(convert: Converter) -> Converter:
     return lambda value: (
         {key: convert(each) for key, each in value.items()} if isinstance(value, dict) else value
     )
 
 
-def _convert_elements(convert: Converter) -> Converter:
+def _create_elements_converter(convert: Converter) -> Converter:
     return lambda value: [convert(each) for each in value] if isinstance(value, list) else value
 
 

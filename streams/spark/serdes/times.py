@@ -36,7 +36,7 @@ def find_time_column_type(times: TimeFormat) -> types.DataType:
     return types.LongType() if times is TimeFormat.MS else types.TimestampType()
 
 
-def are_beyond_spark(times_ms: Any) -> Any:
+def mark_times_beyond_spark(times_ms: Any) -> Any:
     """Return an Arrow array that is true for the times that no TIMESTAMP can be."""
     return pc.or_(pc.less(times_ms, _MIN), pc.greater(times_ms, _MAX))
 
@@ -45,7 +45,7 @@ def to_time_column(times_ms: Any, times: TimeFormat) -> Any:
     """Convert an int64 array of times in ms to a column; what no TIMESTAMP can be is null."""
     if times is TimeFormat.MS:
         return times_ms
-    said = pc.if_else(are_beyond_spark(times_ms), _NULL, times_ms)
+    said = pc.if_else(mark_times_beyond_spark(times_ms), _NULL, times_ms)
     return said.cast(_MS).cast(_US)
 
 
@@ -54,7 +54,10 @@ def to_record_times(column_name: str, times_ms: Any, raw: RawBatch, times: TimeF
 
     Raises UserError, with topic, partition and offset, for a time that no TIMESTAMP can be.
     """
-    if times is TimeFormat.TIMESTAMP and pc.any(beyond := are_beyond_spark(times_ms)).as_py():
+    if (
+        times is TimeFormat.TIMESTAMP
+        and pc.any(beyond := mark_times_beyond_spark(times_ms)).as_py()
+    ):
         row = beyond.to_pylist().index(True)
         raise UserError(
             f"{column_name} of {raw.topic}[{raw.partition}] offset {raw.offsets[row]} is "

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from state.keys import TIME_MAX
 from streams.spark.serdes.arrow_numbers import decode_big_endian_numbers
-from streams.spark.serdes.times import SPARK_MS_MAX, are_beyond_spark
+from streams.spark.serdes.times import SPARK_MS_MAX, mark_times_beyond_spark
 from streams.spark.source.options import TimeFormat, WindowedKeyKind
 
 _ZERO = pa.scalar(0, pa.int64())
@@ -90,8 +90,8 @@ def split_windowed_keys(
     _mark_wrong(causes, wrong, said, starts, ends)
     if times is TimeFormat.TIMESTAMP:
         if layout is not WindowKeyLayout.SESSION and (window_size_ms or 0) > SPARK_MS_MAX:
-            ends = pc.if_else(are_beyond_spark(ends), _NULL, ends)
-        beyond = pc.or_kleene(are_beyond_spark(starts), are_beyond_spark(ends))
+            ends = pc.if_else(mark_times_beyond_spark(ends), _NULL, ends)
+        beyond = pc.or_kleene(mark_times_beyond_spark(starts), mark_times_beyond_spark(ends))
         beyond = pc.fill_null(beyond, pa.scalar(False))
         said = "its window from {} to {} ms is beyond Spark's TIMESTAMP: read it with times=ms"
         _mark_wrong(causes, beyond, said, starts, ends)

@@ -87,7 +87,7 @@ def replay_numbered_records(
         next_commit = 0
         for commit, of_commit in groupby(of_partition, _COMMIT):
             count = 0
-            lookups.begin_commit(partition_order.find_lookups(commit))
+            lookups.begin_lookups_of_commit(partition_order.find_lookups(commit))
             with lookups.explain_failures():
                 for count, row in enumerate(of_commit, start=1):  # noqa: B007  counted to the end
                     task.process_message(ReplayedMessage(*row[: len(READ)]))

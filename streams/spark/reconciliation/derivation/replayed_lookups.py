@@ -59,13 +59,13 @@ class ReplayedLookups:
         self._stores[step] = store = _ReplayedGlobalStore(name, step, self._histories, self)
         return store
 
-    def begin_commit(self, lookups: Mapping[str, str]) -> None:
+    def begin_lookups_of_commit(self, lookups: Mapping[str, str]) -> None:
         """Begin with the look-ups of the next commit; `lookups` are the ledger's, by step.
 
         Raises ConfigError where the ledger is damaged.
         """
         for step, store in self._stores.items():
-            store.begin_commit(lookups.get(step))
+            store.begin_lookups_of_commit(lookups.get(step))
 
     @contextmanager
     def explain_failures(self) -> Iterator[None]:
@@ -102,7 +102,7 @@ class _ReplayedGlobalStore:
         self._states: list[LookupState] = []
         self._at = -1
 
-    def begin_commit(self, encoded_states: str | None) -> None:
+    def begin_lookups_of_commit(self, encoded_states: str | None) -> None:
         """Begin with the first look-up of a commit. Raises ConfigError."""
         self._count, self._at = 0, -1
         self._states = (

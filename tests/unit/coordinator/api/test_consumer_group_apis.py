@@ -44,11 +44,11 @@ def test_a_shard_that_is_not_there_says_so_and_its_groups_outlive_it(loading: bo
     broker.send(consumer_group_heartbeat, 1, **JOIN)
     groups = broker.coordinators.groups
     index = groups.partition_of("counts")
-    groups.resign(index)
+    groups.resign_shard(index)
     expected = Code.NOT_COORDINATOR
     load_slice = None
     if loading:
-        load_slice = groups.elect(index)
+        load_slice = groups.elect_shard(index)
         expected = Code.COORDINATOR_LOAD_IN_PROGRESS
     heartbeat = {"group_id": "counts", "member_id": "m", "member_epoch": 2}
     answer = broker.send(consumer_group_heartbeat, 1, **heartbeat, topic_partitions=None)
@@ -57,6 +57,6 @@ def test_a_shard_that_is_not_there_says_so_and_its_groups_outlive_it(loading: bo
     refused, unknown = describe(broker, "counts", other)
     assert (refused.error_code, refused.error_message) == (expected, None)
     assert unknown.error_code == Code.GROUP_ID_NOT_FOUND
-    (load_slice or groups.elect(index))()
+    (load_slice or groups.elect_shard(index))()
     answer = broker.send(consumer_group_heartbeat, 1, **heartbeat, topic_partitions=None)
     assert (answer.error_code, answer.member_epoch) == (Code.NONE, 2)

@@ -38,7 +38,7 @@ def test_a_group_that_lives_elsewhere_by_now_says_so_and_the_others_answer(versi
     commit(broker, 9, group_id="others")
     groups = broker.coordinators.groups
     assert groups.partition_of("counts") != groups.partition_of("others")
-    groups.resign(groups.partition_of("counts"))
+    groups.resign_shard(groups.partition_of("counts"))
     topics = [{"name": "words", "topic_id": WORDS_ID, "partition_indexes": [0]}]
     asked = [{"group_id": each, "topics": topics} for each in ("counts", "others")]
     response = broker.send(

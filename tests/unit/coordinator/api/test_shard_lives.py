@@ -95,7 +95,7 @@ def test_a_transaction_shard_that_is_not_there_says_so_and_its_transaction_outli
     broker.coordinators.resign_shard(TRANSACTION_TOPIC, index)
     expected = Code.NOT_COORDINATOR
     if loading:
-        load_slice = broker.coordinators.transactions.elect(index)
+        load_slice = broker.coordinators.transactions.elect_shard(index)
         expected = Code.COORDINATOR_LOAD_IN_PROGRESS
         filters: dict[str, Any] = {"state_filters": (), "producer_id_filters": ()}
         assert broker.send(list_transactions, 0, **filters).error_code == expected
@@ -119,7 +119,7 @@ def test_a_group_shard_that_is_not_there_says_so_and_its_offsets_outlive_it(load
     broker.coordinators.resign_shard(GROUP_TOPIC, index)
     expected = Code.NOT_COORDINATOR
     if loading:
-        load_slice = broker.coordinators.groups.elect(index)
+        load_slice = broker.coordinators.groups.elect_shard(index)
         expected = Code.COORDINATOR_LOAD_IN_PROGRESS
         assert broker.send(list_groups, 4).error_code == expected
     assert group_codes(broker) == {expected}

@@ -119,8 +119,8 @@ def test_old_producers_are_not_told_that_the_group_is_being_loaded(version: int)
     assert stage(broker, version)[0] == Code.NONE
     groups = broker.coordinators.groups
     index = groups.partition_of("counts")
-    groups.resign(index)
-    groups.elect(index)
+    groups.resign_shard(index)
+    groups.elect_shard(index)
     loading = Code.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else Code.COORDINATOR_NOT_AVAILABLE
     assert stage(broker, version) == {0: loading, 9: Code.UNKNOWN_TOPIC_OR_PARTITION}
 

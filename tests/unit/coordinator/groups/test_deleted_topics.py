@@ -173,11 +173,11 @@ def test_a_name_that_waits_for_a_shard_is_free_when_its_load_fails(tmp_path: Pat
             client.create(topic)
             assert commit(client, topic) == Code.NONE
         groups = client.broker.coordinators.groups
-        groups.resign(0)
+        groups.resign_shard(0)
         delete(client, "words")
         assert create(client, "words") == Code.TOPIC_ALREADY_EXISTS
         client.partition(GROUP_TOPIC).read = refuse_to_read  # type: ignore[method-assign]
-        load_slice = groups.elect(0)
+        load_slice = groups.elect_shard(0)
         while not load_slice():
             pass
         assert shard_of_groups(client).log.coordinator_state is CoordinatorState.FAILED

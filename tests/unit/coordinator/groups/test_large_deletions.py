@@ -205,13 +205,13 @@ def test_a_topic_deleted_while_its_offsets_are_loaded_is_free_when_they_are(
         client.create("words")
         commit(client, GROUP, "words", COUNT)
         groups = client.broker.coordinators.groups
-        groups.resign(0)
+        groups.resign_shard(0)
         answer = client.ask(DELETE, 5, topic_names=["words"], timeout=1_000)
         assert answer.responses[0].error_code == Code.NONE
         take_slice(client)
         assert forgetting(tmp_path) == ["words"]
         assert create(client, "words") == Code.TOPIC_ALREADY_EXISTS
-        load_slice = groups.elect(0)
+        load_slice = groups.elect_shard(0)
         while not load_slice():
             pass
         assert 0 < offset_count(client, GROUP) < COUNT
@@ -337,11 +337,11 @@ def test_a_group_that_moves_away_in_the_middle_of_its_deletion_is_free_when_it_i
     index = world.groups.partition_of("counts")
     work = world.groups.offsets.delete_group_in_slices("counts")
     next(work)
-    world.groups.resign(index)
+    world.groups.resign_shard(index)
     with pytest.raises(Refused) as refused:
         run_to_completion(work)
     assert refused.value.code is Code.NOT_COORDINATOR
-    load_slice = world.groups.elect(index)
+    load_slice = world.groups.elect_shard(index)
     while not load_slice():
         pass
     assert world.offset(partition=999) == 7

@@ -305,14 +305,14 @@ def test_a_shard_that_resigns_in_the_middle_of_a_check_is_left_alone(world: Worl
     commit(world, partitions=2 * SLICE_SIZE)
     index = world.groups.partition_of("counts")
     pass_time(world, RETENTION_MS - 1)
-    world.clock.call_later(1, lambda: world.groups.resign(index))
+    world.clock.call_later(1, lambda: world.groups.resign_shard(index))
     pass_time(world, 1)  # after the check has begun, before its first slice
     begin_offset = world.group_logs[index].end_offset
     pass_time(world, CHECK_MS)
     assert world.group_logs[index].end_offset == begin_offset
     with pytest.raises(Refused):
         topics(world)
-    load_slice = world.groups.elect(index)
+    load_slice = world.groups.elect_shard(index)
     while not load_slice():
         pass
     pass_time(world, CHECK_MS)

@@ -100,15 +100,15 @@ def test_a_topic_that_is_deleted_while_its_offsets_are_being_loaded_takes_them_a
     world = World()
     world.commit(7)
     index = world.groups.partition_of("counts")
-    world.groups.resign(index)
+    world.groups.resign_shard(index)
     world.forget_topic("words")
-    load_slice = world.groups.elect(index)
+    load_slice = world.groups.elect_shard(index)
     while not load_slice():
         pass
     assert world.offset() == -1
     world.commit(8)
-    world.groups.resign(index)
-    load_slice = world.groups.elect(index)
+    world.groups.resign_shard(index)
+    load_slice = world.groups.elect_shard(index)
     while not load_slice():
         pass
     assert world.offset() == 8

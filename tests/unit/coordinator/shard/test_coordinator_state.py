@@ -112,13 +112,13 @@ def test_a_transaction_shard_comes_back_with_all_that_its_log_says() -> None:
     world.add(owner)
     [index] = [i for i, s in enumerate(world.transactions.shards) if s.state.transactions]
     before = world.transactions.find_transaction("app")
-    world.transactions.resign(index)
+    world.transactions.resign_shard(index)
     assert code_of(world.init) is Code.NOT_COORDINATOR
     assert code_of(world.add, owner) is Code.NOT_COORDINATOR
     assert code_of(world.end, owner) is Code.NOT_COORDINATOR
     world.clock.advance(120_000)
     assert world.words["words", 0].markers() == [], "its timers are called off"
-    load_slice = world.transactions.elect(index)
+    load_slice = world.transactions.elect_shard(index)
     assert code_of(world.end, owner) is Code.COORDINATOR_LOAD_IN_PROGRESS
     assert load_slice()
     assert world.transactions.find_transaction("app") == before
@@ -134,11 +134,11 @@ def test_a_shard_that_resigns_leaves_its_markers_to_its_next_life() -> None:
     world.words["words", 0].fail_after = 0
     world.end(owner)
     [index] = [i for i, s in enumerate(world.transactions.shards) if s.state.transactions]
-    world.transactions.resign(index)
+    world.transactions.resign_shard(index)
     world.words["words", 0].fail_after = None
     world.clock.advance(10_000)
     assert world.words["words", 0].markers() == []
-    assert world.transactions.elect(index)()
+    assert world.transactions.elect_shard(index)()
     assert world.words["words", 0].markers() == [(0, 0, True)]
     known = world.transactions.find_transaction("app")
     assert known is not None
@@ -151,12 +151,12 @@ def test_offsets_wait_for_their_shard_and_are_true_once_it_is_back() -> None:
     world.add_group(owner)
     world.stage(owner, 17)
     index = world.groups.partition_of("counts")
-    world.groups.resign(index)
+    world.groups.resign_shard(index)
     with pytest.raises(Refused, match="NOT_COORDINATOR"):
         world.fetch()
     world.end(owner)
     assert code_of(world.add, owner) is Code.CONCURRENT_TRANSACTIONS
-    load_slice = world.groups.elect(index)
+    load_slice = world.groups.elect_shard(index)
     with pytest.raises(Refused, match="COORDINATOR_LOAD_IN_PROGRESS"):
         world.fetch()
     world.clock.advance(1_000)

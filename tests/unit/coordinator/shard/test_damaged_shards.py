@@ -90,8 +90,8 @@ def test_nothing_is_written_to_a_failed_group_shard_whatever_happens(
         assert log.damage is not None
     assert len(caplog.records) == len(errors(caplog)) == 2, "it isn't tried again and again"
     index = world.groups.partition_of("counts")
-    world.groups.resign(index)
-    assert world.groups.elect(index)()
+    world.groups.resign_shard(index)
+    assert world.groups.elect_shard(index)()
     assert world.groups.shards[index].log.coordinator_state is CoordinatorState.FAILED
     assert code_of(world.commit, 8) is Code.NOT_COORDINATOR
 

@@ -201,8 +201,8 @@ def test_an_election_reads_the_log_anew(world: World) -> None:
     world.restart()
     append(world.group_log(), OFFSET_KEY, None)
     index = world.groups.partition_of("counts")
-    world.groups.resign(index)
-    while not world.groups.elect(index)():
+    world.groups.resign_shard(index)
+    while not world.groups.elect_shard(index)():
         pass
     assert world.offset() == -1
     assert world.groups.shards[index].log.counters.unknown == 1

@@ -128,7 +128,7 @@ def test_a_shard_that_resigns_in_between_is_left_alone(world: World) -> None:
 
     def resign() -> None:
         for index in range(len(world.transactions.shards)):
-            world.transactions.resign(index)
+            world.transactions.resign_shard(index)
 
     world.clock.call_later(1, resign)
     world.clock.advance(CHECK_MS)

@@ -41,8 +41,8 @@ def test_markers_are_written_once_though_the_shard_was_loaded_anew_meanwhile(wor
     world.add(owner)
     end_without_markers(world, owner)
     for index in range(len(world.transactions.shards)):
-        world.transactions.resign(index)
-        load_slice = world.transactions.elect(index)
+        world.transactions.resign_shard(index)
+        load_slice = world.transactions.elect_shard(index)
         while not load_slice():
             pass
     world.clock.advance(0)

@@ -18,7 +18,7 @@ from state.directory import StateDirectory
 from streams.commands import metric_scrapes
 from streams.commands.metric_ranges import list_rows
 from streams.commands.metric_scrapes import Scraper
-from streams.commands.metrics_command import find_scraped
+from streams.commands.metrics_command import find_scrape_sources
 from streams.commands.root import cli
 from streams.common.host import SystemHost
 from streams.errors import ConfigError
@@ -40,7 +40,7 @@ def list_addresses(given: str, state_dir: Path) -> list[str]:
     """Return the addresses of the workers that run, as `millrace metrics` looks for them."""
     return [
         each.address
-        for each in Scraper(find_scraped([given], None, state_dir)).list_targets()
+        for each in Scraper(find_scrape_sources([given], None, state_dir)).list_targets()
         if each.worker is None or each.worker.condition is ProcessCondition.RUNNING
     ]
 
@@ -56,7 +56,7 @@ def test_the_workers_of_an_application_are_found_while_they_run(tmp_path: Path) 
         slots[0].release_lock()  # as of a worker that was killed: its file stays
         assert list_addresses("words", tmp_path) == ["127.0.0.1:8081"]
     with pytest.raises(ConfigError, match="2 without a health_port or metrics_port runs there"):
-        find_scraped(["words"], None, tmp_path)
+        find_scrape_sources(["words"], None, tmp_path)
     for slot in slots[1:]:
         slot.release_lock()
 
@@ -76,7 +76,7 @@ def test_a_killed_worker_is_missed_until_another_takes_its_slot_or_a_day_has_pas
         assert address == ":8080", "a process that is gone was asked"
         return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
 
-    scraper = Scraper(find_scraped(["words"], None, tmp_path), scrape)
+    scraper = Scraper(find_scrape_sources(["words"], None, tmp_path), scrape)
     found = next(scraper.summarize_repeatedly(0.0))
     assert found.addresses == [":8080"]
     assert re.fullmatch(
@@ -232,4 +232,4 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
 
 @pytest.mark.parametrize("given", ["w:1", "http://w:1", "http://w:1/", "http://w:1/metrics"])
 def test_an_address_may_be_given_as_a_worker_prints_it(given: str) -> None:
-    assert find_scraped([given], None, None) == ["w:1"]
+    assert find_scrape_sources([given], None, None) == ["w:1"]

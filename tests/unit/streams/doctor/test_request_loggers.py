@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streams.doctor import request_loggers
-from streams.doctor.request_loggers import find_request_loggers
+from streams.doctor.request_loggers import find_brokers_with_request_logger
 from streams.errors import AuthorizationError
 from streams.membership.connection import ConnectionLost
 
@@ -38,4 +38,4 @@ def test_only_brokers_with_the_logger_are_named(monkeypatch: pytest.MonkeyPatch)
         return "WARN" if connection.address[0] == "of-kafka" else None
 
     monkeypatch.setattr(request_loggers, "fetch_setting", fetch)
-    assert find_request_loggers(facts) == [1]
+    assert find_brokers_with_request_logger(facts) == [1]

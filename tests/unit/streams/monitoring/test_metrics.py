@@ -125,7 +125,7 @@ class HeldTask:
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         suppression.time_suppression_emits()
         suppression.emitted_count = 1
-        suppression.set_due()
+        suppression.measure_next_record()
         windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         windows.time_final_emits()(clock.monotonic_s() - 0.5, 6)
         self.step_measurements = {"write": sink, "wait": suppression, "count": windows}

@@ -296,7 +296,7 @@ def report(text):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.3)
 
-reloading.write_line = report
+reloading.write_line_to_stderr = report
 sys.exit(reloading.run_with_reload(lambda: run, file.parent))
 """
 

@@ -29,7 +29,7 @@ from streams.topics import parse_pattern
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import describe_topology
-from streams.topology.resolve import match_patterns, resolve_task, resolve_topology
+from streams.topology.resolve import match_patterns, resolve_subtopology_of_task, resolve_topology
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
@@ -291,7 +291,7 @@ def test_internal_topics_do_not_count_as_partitions_of_a_store() -> None:
     app.stream(topics.matching(".*"), **TEXT).group_by_key().count(store="n")
     [sub] = app.topology().subtopologies
     existing = {"orders": 2, "__consumer_offsets": 50, "shop-n-changelog": 8, "shop-ledger": 1}
-    assert resolve_task(sub, existing).sources.keys() == {"orders"}
+    assert resolve_subtopology_of_task(sub, existing).sources.keys() == {"orders"}
 
 
 def test_a_lost_repartition_topic_is_none_of_a_pattern() -> None:

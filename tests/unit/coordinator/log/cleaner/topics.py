@@ -139,7 +139,7 @@ class Topic:
             made = run_to_completion(compact_batch(batch, cleaning, transactions, is_last=is_last))
             left += map(parse_header, made)
         self.aborted = [
-            *transactions.take_kept(),
+            *transactions.take_transactions_with_kept_marker(),
             *(each for each in self.aborted if each.last_offset >= end),
         ]
         self.batches[: len(section)] = left

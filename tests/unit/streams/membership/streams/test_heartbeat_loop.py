@@ -277,14 +277,14 @@ def tell(status: GroupStatusCode) -> HeartbeatAnswer:
 def wait_for_failure(loop: HeartbeatLoop) -> str:
     def has_failed() -> bool:
         try:
-            loop.raise_failure()
+            loop.raise_failure_if_any()
         except StreamsError:
             return True
         return False
 
     wait_until(has_failed, what="the end of the heartbeats")
     with pytest.raises(StreamsError) as failure:
-        loop.raise_failure()
+        loop.raise_failure_if_any()
     loop.end_thread()
     return f"{failure.value.code}: {failure.value}"
 
@@ -313,7 +313,7 @@ def test_topics_that_are_created_in_time_let_the_member_have_its_tasks(
     loop = join_with_statuses(coordinator, missing, missing, answer(3, TWO))
     wait_until(lambda: loop.state.told == TWO, what="the tasks")
     assert loop.state.has_offer
-    loop.raise_failure()
+    loop.raise_failure_if_any()
     loop.end_thread()
     assert caplog.text.count("has no tasks yet") == 1
 

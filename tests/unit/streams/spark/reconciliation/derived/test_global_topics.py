@@ -187,7 +187,7 @@ def test_damaged_look_ups_and_orders_are_refused_by_name() -> None:
     lookups = ReplayedLookups(GlobalTableHistories({"rates": source}))
     lookups.open_store("rates", "find")
     with pytest.raises(ConfigError, match="the ledger is damaged: of step 'find'"):
-        lookups.begin_commit(commit.lookups)
+        lookups.begin_lookups_of_commit(commit.lookups)
     with pytest.raises(ConfigError, match="the ledger is damaged: of partition 3"):
         list(PartitionOrder([commit], 3).number_topic("orders", [0]))
 
