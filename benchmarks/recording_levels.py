@@ -76,12 +76,12 @@ class SliceMeter:
 @contextmanager
 def bind_at(level: Level) -> Iterator[None]:
     """Bind steps without what they measure, in this block, if the level is `off`."""
-    names = ("create_topic_writer", "_measure_latency")
+    names = ("create_topic_writer", "_wrap_with_latency_measurement")
     kept = {name: getattr(compiling, name) for name in names}
     if level == "off":
         replaced: Mapping[str, Callable[..., Any]] = {
             "create_topic_writer": _compile_sinks_without_counts().create_topic_writer,
-            "_measure_latency": lambda node, process, context: process,
+            "_wrap_with_latency_measurement": lambda node, process, context: process,
         }
         for name, function in replaced.items():
             setattr(compiling, name, function)

@@ -28,7 +28,7 @@ from streams.spark import Cut, read_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
 from streams.spark.cuts.topic_ids import check_cut_topic
-from streams.spark.reconciliation.ledger_check import list_entries_in_cut
+from streams.spark.reconciliation.ledger_check import entries_in_cut
 from streams.spark.source.batch_reader import create_topic_reader
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.options import parse_read_options
@@ -260,7 +260,7 @@ def test_the_ledger_is_checked_against_the_topics_and_says_what_an_id_alone_does
     access = BrokerAccess(made.servers)
     named = [
         (partition, run)
-        for entry in list_entries_in_cut(access, cut)
+        for entry in entries_in_cut(access, cut)
         for partition, runs in entry.written.items()
         for run in runs
         if partition.topic == made.out
@@ -418,7 +418,7 @@ def test_cuts_between_transactions_of_punctuations_alone_are_told_apart_by_the_l
     whole = {m.offset() for m in records(broker.bootstrap_servers, out.topic, 1)}
     before: set[int] = set()
     for cut in cuts:
-        entries = list(list_entries_in_cut(access, cut))
+        entries = list(entries_in_cut(access, cut))
         assert max(each.commits["0_0"] for each in entries) == cut.commits[lines]
         ranges = ranges_in_cut(cut, out.topic)
         inside = {offset for each in ranges for offset in range(each.first, each.until)} & whole
@@ -443,7 +443,7 @@ def test_a_cut_is_of_its_topics_and_not_of_those_of_the_same_names(
     others = {words.lines, words.out, words.repartition, words.changelog}
     assert set(cut.topic_ids) == {*others, ledger}
     access = BrokerAccess(words.servers)
-    assert list(list_entries_in_cut(access, cut))
+    assert list(entries_in_cut(access, cut))
     for topic in (words.out, ledger):
         make_again(words.servers, topic, PARTITIONS)
         send_many(words.servers, topic)
@@ -452,7 +452,7 @@ def test_a_cut_is_of_its_topics_and_not_of_those_of_the_same_names(
     with pytest.raises(ConfigError, match=refusal):
         create_topic_reader(parse_read_options(given)).partitions()
     with pytest.raises(ConfigError, match=refusal):
-        list_entries_in_cut(access, cut)
+        entries_in_cut(access, cut)
     make_again(words.servers, words.lines, PARTITIONS)
     send_many(words.servers, words.lines)
     ids = {words.lines: hash_topic_id(cut.topic_ids[words.lines])}

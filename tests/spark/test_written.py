@@ -10,7 +10,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction, WrittenRange
 from streams.spark.cuts.cut import Cut
-from streams.spark.reconciliation.ledger_check import LedgerRuns, list_entries_in_cut
+from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
 from streams.spark.source.broker_access import BrokerAccess
 from tests.spark.test_comparing import frames, row, there
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_without_a_ledger_it_is_said_what_to_do() -> None:
     cut = Cut(application_id="app", taken_ms=0, offsets={})
     with pytest.raises(ConfigError, match=r"'app' keeps no ledger.*ledger=True"):
-        list_entries_in_cut(BrokerAccess("127.0.0.1:1"), cut)
+        entries_in_cut(BrokerAccess("127.0.0.1:1"), cut)
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -18,7 +18,7 @@ from streams.errors import AuthenticationError, AuthorizationError, ConfigError
 from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
 from streams.spark.reconciliation.checking import check_account, select_expired_rows
 from streams.spark.reconciliation.inputs import TopicRecords
-from streams.spark.reconciliation.ledger_check import LedgerRuns, list_entries_in_cut
+from streams.spark.reconciliation.ledger_check import LedgerRuns, entries_in_cut
 from streams.spark.reconciliation.progress import ProgressLines
 from streams.spark.reconciliation.result import CheckedAccount
 from streams.spark.reconciliation.targets import (
@@ -61,9 +61,7 @@ class AccountChecks:
         """
         records, ledger_runs = self.records, None
         if records.cut.ledger_end is not None:
-            ledger_runs = LedgerRuns(
-                records.spark, list_entries_in_cut(records.access, records.cut)
-            )
+            ledger_runs = LedgerRuns(records.spark, entries_in_cut(records.access, records.cut))
         pool = ThreadPoolExecutor(_CHECKS_AT_ONCE, thread_name_prefix="check")
         try:
             outcomes: list[CheckOutcome | Future[CheckOutcome]] = []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _POSITION_COLUMNS = ("topic", "partition", "offset")
 
 
-def list_entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction]:
+def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction]:
     """Return the consistent cut's transactions that the ledger still has, in its order.
 
     Raises: ConfigError if there is no ledger, StreamsError if it can't be read.

@@ -36,7 +36,7 @@ from streams.spark.reconciliation.expected_by_user import (
     compute_expected_accounts,
 )
 from streams.spark.reconciliation.inputs import Inputs, TopicRecords, explain_unknown_end
-from streams.spark.reconciliation.ledger_check import list_entries_in_cut
+from streams.spark.reconciliation.ledger_check import entries_in_cut
 from streams.spark.reconciliation.progress import ProgressLines
 from streams.spark.reconciliation.report import Report
 from streams.spark.reconciliation.result import CheckedAccount
@@ -209,7 +209,7 @@ class _Reconciliation:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
         records, entries = self.records, None
         if self.cut.ledger_end is not None:
-            entries = list_entries_in_cut(records.access, self.cut)
+            entries = entries_in_cut(records.access, self.cut)
         found = derive_accounts_at_cut(self.app, records, entries)
         targets_by_key = {create_account_key(each): each for each in targets}
         accounts = {
