@@ -53,7 +53,9 @@ class SliceMeter:
         """Measure a slice that has been processed."""
         if not self._is_on:
             return
-        if self._measured.add_slice(self._context.task_name, [(None, messages)], 0.001, 1):
+        if self._measured.add_slice_and_tell_if_sampled(
+            self._context.task_name, [(None, messages)], 0.001, 1
+        ):
             self._set_due()
         for meter in self._meters:
             meter.observe_buffer()

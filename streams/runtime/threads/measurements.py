@@ -90,7 +90,7 @@ class ThreadMeasurements:
         self._measures_lateness = measures_lateness
         self._uncommitted: dict[str, list[int]] = {}
 
-    def add_slice(
+    def add_slice_and_tell_if_sampled(
         self,
         task: str,
         runs: Sequence[tuple[object, Sequence[Any]]],

@@ -247,7 +247,7 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         all_dropped = counters.dropped - dropped_before  # those skipped by a handler included
-        if self.measurements.add_slice(
+        if self.measurements.add_slice_and_tell_if_sampled(
             *(task.name, runs, elapsed_s, now_ms()),
             dropped=all_dropped,
             enforced=task.buffered_records.enforced_count,
