@@ -282,7 +282,7 @@ class StateDirectory:
     def store_path(self, task_name: str, store_name: str) -> Path:
         return self.path / task_name / store_name
 
-    def set_aside_path(self, task_name: str, store_name: str) -> Path:
+    def former_store_path(self, task_name: str, store_name: str) -> Path:
         """Return the path to which a store is moved whose task went on elsewhere."""
         return self.path / f"former-{task_name}-{store_name}"
 

@@ -56,10 +56,10 @@ def add_log_figures(
     found, now_ms = _list_topics(services.topics), services.clock.now_ms()
     for topic in found:
         written = [log for log in topic.partitions if log.end_offset]
-        _add_by_partition(
+        _add_figure_by_partition(
             families, "millrace_log_bytes", topic, written, lambda log: log.figures.size, sum
         )
-        _add_by_partition(
+        _add_figure_by_partition(
             families,
             "millrace_log_segments",
             topic,
@@ -92,7 +92,7 @@ def _add_open_transactions(families: FamilyCollection, topic: BrokerTopic, now_m
         oldest_ms = log.producers.oldest_open_ms()
         if oldest_ms is not None:
             ages_s[log] = max(0, now_ms - oldest_ms) / 1_000
-    _add_by_partition(
+    _add_figure_by_partition(
         families,
         "millrace_log_stable_offset_lag",
         topic,
@@ -100,7 +100,7 @@ def _add_open_transactions(families: FamilyCollection, topic: BrokerTopic, now_m
         lambda log: log.end_offset - log.last_stable_offset,
         max,
     )
-    _add_by_partition(
+    _add_figure_by_partition(
         families,
         "millrace_log_open_transaction_seconds",
         topic,
@@ -110,7 +110,7 @@ def _add_open_transactions(families: FamilyCollection, topic: BrokerTopic, now_m
     )
 
 
-def _add_by_partition(
+def _add_figure_by_partition(
     families: FamilyCollection,
     name: str,
     topic: BrokerTopic,

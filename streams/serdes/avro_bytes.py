@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from streams.serdes.avro_faults import DEPTH_MAX, count_bytes_min, find_fault
+from streams.serdes.avro_faults import DEPTH_MAX, find_fault, find_smallest_byte_count
 from streams.serdes.avro_mismatch import AvroMismatch
 from streams.serdes.avro_schema import RECORDS, AvroType, find_parts
 from streams.serdes.avro_varints import (
@@ -64,7 +64,7 @@ def holds_empty_elements(schema: AvroType) -> bool:
         each = waiting.pop()
         if id(each) not in seen:
             seen.add(id(each))
-            if each.kind == "array" and each.items and not count_bytes_min(each.items):
+            if each.kind == "array" and each.items and not find_smallest_byte_count(each.items):
                 return True
             waiting.extend(find_parts(each))
     return False
@@ -154,7 +154,7 @@ class _SourceComposer:
             *(key if schema.kind == "map" else ()),
             *self._compose_skip_statements(schema.items),
         ]
-        size_min = count_bytes_min(schema.items) + (schema.kind == "map")
+        size_min = find_smallest_byte_count(schema.items) + (schema.kind == "map")
         return [
             "while True:",
             "    n, at = read_block(data, at) if data[at] & 129 else (data[at] >> 1, at + 1)",

@@ -123,7 +123,7 @@ class _FaultFinder:
             count, self._at = read_block(self._data, self._at)
             if not count:
                 return
-            size_min = count_bytes_min(schema.items) + (schema.kind == "map")
+            size_min = find_smallest_byte_count(schema.items) + (schema.kind == "map")
             if count * size_min > len(self._data) - self._at:
                 raise BadBytes(
                     f"{count} elements, and {len(self._data) - self._at} bytes are left for them"
@@ -147,7 +147,7 @@ class _FaultFinder:
             raise BadBytes(f"more than {EMPTY_ELEMENTS_MAX} elements that have no bytes")
 
 
-def count_bytes_min(schema: AvroType, above: frozenset[int] = frozenset()) -> int:
+def find_smallest_byte_count(schema: AvroType, above: frozenset[int] = frozenset()) -> int:
     """Return the smallest number of bytes that values of a type have; 0 if they have none at all.
 
     A record within itself counts for nothing: what it is in has a byte already.
@@ -161,13 +161,13 @@ def count_bytes_min(schema: AvroType, above: frozenset[int] = frozenset()) -> in
             return int(schema.properties["size"])
         case "union":
             branches = schema.branches
-            return 1 + min((count_bytes_min(each, above) for each in branches), default=0)
+            return 1 + min((find_smallest_byte_count(each, above) for each in branches), default=0)
         case "fastavro":
             assert schema.underlying is not None
-            return count_bytes_min(schema.underlying, above)
+            return find_smallest_byte_count(schema.underlying, above)
         case kind if kind in RECORDS:
             if id(schema) in above:
                 return 0
             above |= {id(schema)}
-            return sum(count_bytes_min(each.type, above) for each in schema.fields)
+            return sum(find_smallest_byte_count(each.type, above) for each in schema.fields)
     return 1

@@ -69,7 +69,7 @@ class TemporaryStateDirectory(StateDirectory):
         """Return the path of a task's store in the current process's directory."""
         return self._process_path() / task_name / store_name
 
-    def set_aside_path(self, task_name: str, store_name: str) -> Path:
+    def former_store_path(self, task_name: str, store_name: str) -> Path:
         """Return the path to which a store is moved whose task went on in another process."""
         return self._process_path() / f"former-{task_name}-{store_name}"
 

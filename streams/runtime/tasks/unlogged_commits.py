@@ -45,12 +45,12 @@ log = logging.getLogger(__name__)
 class KeptStore:
     """Holds a store without a changelog that is on disk, in the directory `path`.
 
-    `move_data_aside` moves what is there to the directory `set_aside_path`.
+    `move_data_aside` moves what is there to the directory `former_store_path`.
     """
 
     store: StateStore
     path: Path
-    set_aside_path: Path
+    former_store_path: Path
     move_data_aside: Callable[[Path], object]
 
 
@@ -59,8 +59,8 @@ def keep_store(
 ) -> KeptStore:
     """Return an open store without a changelog with the directories that it has, and may get."""
     path = directory.store_path(task_directory, store.name)
-    set_aside_path = directory.set_aside_path(task_directory, store.name)
-    return KeptStore(store, path, set_aside_path, disk.move_data_aside)
+    former_store_path = directory.former_store_path(task_directory, store.name)
+    return KeptStore(store, path, former_store_path, disk.move_data_aside)
 
 
 class UnloggedCommits:
@@ -111,13 +111,13 @@ class UnloggedCommits:
                 "remove its directory to begin with an empty store"
             )
         if held.first != known.first:
-            kept.move_data_aside(kept.set_aside_path)
+            kept.move_data_aside(kept.former_store_path)
             kept.store.clear_all_data()
             self._on_disk[name] = StoreCommits()
             return (
                 f"begins empty: the task went on elsewhere since, where the store was begun anew "
                 f"by commit {known.first} of group {group!r} and last written by {known.last}. "
-                f"What was here, up to commit {held.last}, is in {kept.set_aside_path} now"
+                f"What was here, up to commit {held.last}, is in {kept.former_store_path} now"
             )
         if held.last < known.held:
             raise PositionRefused(
