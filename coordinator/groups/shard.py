@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from coordinator.assignors.consumer_protocol import PROTOCOL_TYPE
 from coordinator.clock import Clock
@@ -18,6 +19,8 @@ from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
 from coordinator.shard.shard import Shard
 from coordinator.shard.shard_log import ShardLog
+
+GroupKind: TypeAlias = str
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -48,7 +51,7 @@ class GroupShard:
         )
 
     @property
-    def counters(self) -> tuple[tuple[str, GroupCounters], ...]:
+    def counters(self) -> tuple[tuple[GroupKind, GroupCounters], ...]:
         """Return the counters by kind of group."""
         return (
             (CLASSIC, self.classic_counters),

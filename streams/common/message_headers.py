@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 
 Header: TypeAlias = tuple[str, bytes | None]
 """A name and a value."""
+TypeAndTimestampMs: TypeAlias = tuple[int, int]
+"""A message's timestamp as confluent-kafka has it: 1 for create time, and the time in ms."""
 
 
 class RepairedMessage:

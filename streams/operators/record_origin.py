@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.buffered_change import RecordOrigin, create_origin
-from streams.common.message_headers import Header
+from streams.common.message_headers import Header, TypeAndTimestampMs
 
 
 def capture_origin(message: Any, timestamp_ms: int) -> RecordOrigin:
@@ -45,7 +45,7 @@ class OriginMessage:
     def offset(self) -> int:
         return self._origin.offset
 
-    def timestamp(self) -> tuple[int, int]:
+    def timestamp(self) -> TypeAndTimestampMs:
         return 1, self._origin.timestamp_ms
 
     def headers(self) -> list[Header]:

@@ -13,7 +13,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from state.guessed_names import explain_guessed_names
-from streams.common.message_headers import Header, check_header_name
+from streams.common.message_headers import Header, TypeAndTimestampMs, check_header_name
 
 _TIME_MAX_MS = 2**63 - 1
 K = TypeVar("K", default=Any)
@@ -188,5 +188,5 @@ class MessageWithHeaders:
     def value(self) -> bytes | None:
         return None if self.message is None else self.message.value()
 
-    def timestamp(self) -> tuple[int, int]:
+    def timestamp(self) -> TypeAndTimestampMs:
         return (0, -1) if self.message is None else self.message.timestamp()

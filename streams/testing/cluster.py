@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from streams.common.message_headers import Header
+from streams.common.message_headers import Header, TypeAndTimestampMs
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 
 Headers = Sequence[Header]
@@ -76,7 +76,7 @@ class Message:
     def value(self) -> bytes | None:
         return self._value
 
-    def timestamp(self) -> tuple[int, int]:
+    def timestamp(self) -> TypeAndTimestampMs:
         """Return confluent-kafka's pair: kind of timestamp (create time), and timestamp in ms."""
         return _CREATE_TIME, self._timestamp_ms
 

@@ -21,6 +21,9 @@ NextRecords = Mapping[Partition, Message | StampedMessage]
 StampHeads = Callable[[Mapping[Partition, Message]], NextRecords]
 """Gives each next record the time that its source extracts."""
 
+_HeapEntry = tuple[int, int, Partition]
+"""The timestamp in ms and the number of a next record, and its partition."""
+
 
 class RecordOrder(Protocol):
     """Chooses the partition of each next record."""
@@ -38,7 +41,7 @@ class TimestampOrder:
     """
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int, Partition]] = []
+        self._heap: list[_HeapEntry] = []
         """The timestamp and the number of the next record of each partition that has any."""
 
     def choose_partition(self, next_records: NextRecords) -> Partition:
@@ -53,7 +56,7 @@ class TimestampOrder:
             self._offer_entry((find_message_time_ms(next_records[partition]), number, partition))
         return self._poll_entry()[2]
 
-    def _offer_entry(self, entry: tuple[int, int, Partition]) -> None:
+    def _offer_entry(self, entry: _HeapEntry) -> None:
         """Insert an entry as Java's PriorityQueue.offer does."""
         heap = self._heap
         at = len(heap)
@@ -66,7 +69,7 @@ class TimestampOrder:
             at = above
         heap[at] = entry
 
-    def _poll_entry(self) -> tuple[int, int, Partition]:
+    def _poll_entry(self) -> _HeapEntry:
         """Remove and return the first entry as Java's PriorityQueue.poll does."""
         heap = self._heap
         first, entry = heap[0], heap.pop()
@@ -86,7 +89,7 @@ class TimestampOrder:
         return first
 
 
-def _is_next_record(next_records: NextRecords, entry: tuple[int, int, Partition]) -> bool:
+def _is_next_record(next_records: NextRecords, entry: _HeapEntry) -> bool:
     """Return whether an entry of the heap is still the next record of its partition."""
     head = next_records.get(entry[2])
     return head is not None and head.number == entry[1]

@@ -34,9 +34,19 @@ class StoreCommits(NamedTuple):
         return dict(zip(name_commit_entries(store), self, strict=True))
 
 
-def name_commit_entries(store: str) -> tuple[str, str, str]:
+class CommitEntryNames(NamedTuple):
+    """Names the entries of the offsets' metadata that have the numbers of `StoreCommits`."""
+
+    first: str
+    last: str
+    held: str
+
+
+def name_commit_entries(store: str) -> CommitEntryNames:
     """Return the names of a store's entries; names of stores have no blanks."""
-    return f"first commit of {store}", f"last commit of {store}", f"commit held by {store}"
+    return CommitEntryNames(
+        f"first commit of {store}", f"last commit of {store}", f"commit held by {store}"
+    )
 
 
 def read_store_commits(store: str, committed: Iterable[OffsetMetadata]) -> StoreCommits:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from streams.common.message_headers import TypeAndTimestampMs
+
 READ = pa.schema(
     [
         ("key", pa.binary()),
@@ -81,7 +83,7 @@ class ReplayedMessage:
     def offset(self) -> int:
         return self._offset
 
-    def timestamp(self) -> tuple[int, int]:
+    def timestamp(self) -> TypeAndTimestampMs:
         """Return the timestamp's type, CreateTime, and the timestamp in ms since 1970."""
         return self._timestamp
 
