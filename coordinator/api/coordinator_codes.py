@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from coordinator.errors import Code, Refused
 
-Message: TypeAlias = str
+ErrorMessage: TypeAlias = str
 
 # Codes for the state of the coordinator, which come without a message.
 _WITHOUT_MESSAGE = frozenset(
@@ -35,7 +35,7 @@ def translate_coordinator_code(code: Code) -> Code:
             return code
 
 
-def translate_coordinator_refusal(refusal: Refused) -> tuple[Code, Message | None]:
+def translate_coordinator_refusal(refusal: Refused) -> tuple[Code, ErrorMessage | None]:
     """Translate a refusal's code, and return it with the message, if the code comes with one."""
     code = translate_coordinator_code(refusal.code)
     return code, None if code in _WITHOUT_MESSAGE else refusal.message or None

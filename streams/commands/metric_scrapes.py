@@ -25,7 +25,7 @@ from streams.processes.worker_addresses import (
     list_noted_workers,
 )
 
-Failure: TypeAlias = str
+SilenceReason: TypeAlias = str
 
 _ANSWER_TIMEOUT_S = 5.0
 _OK_STATUS = 200
@@ -95,7 +95,7 @@ class Scraper:
             found += [ScrapeTarget(each)] if isinstance(each, str) else each.list_targets()[0]
         return found
 
-    def _scrape_all(self) -> tuple[Mapping[str, Scrape], list[Failure]]:
+    def _scrape_all(self) -> tuple[Mapping[str, Scrape], list[SilenceReason]]:
         """Return the scrapes by address, and the addresses without an answer, with the reason."""
         targets = self.list_targets()
         with ThreadPoolExecutor(_SCRAPES_AT_ONCE) as pool:  # so that silent ones don't add up

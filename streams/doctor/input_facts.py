@@ -19,7 +19,7 @@ from streams.topology.build import Topology
 
 PeriodWords: TypeAlias = str
 RecordPlace: TypeAlias = tuple[Partition, int]
-Fault: TypeAlias = str
+SerdeFault: TypeAlias = str
 ReadCount: TypeAlias = int
 
 _RECENT_MS = 3_600_000
@@ -75,7 +75,7 @@ def read_keys(
 
 def find_unreadable_records(
     cluster: ClusterFacts, topology: Topology, progress: Mapping[Partition, InputProgress]
-) -> tuple[dict[RecordPlace, Fault], ReadCount]:
+) -> tuple[dict[RecordPlace, SerdeFault], ReadCount]:
     """Read the next records of each partition of the inputs with the App's serdes.
 
     Returns the first fault of each partition by its place, and how many records were read. No
@@ -88,7 +88,7 @@ def find_unreadable_records(
     }
     starts = {p: max(each.committed_offset, each.first_offset) for p, each in progress.items()}
     stable = cluster.admin().fetch_last_stable_offsets(list(starts)) if starts else {}
-    faults: dict[RecordPlace, Fault] = {}
+    faults: dict[RecordPlace, SerdeFault] = {}
     count = 0
     for partition, start in starts.items():
         if start >= stable[partition] or partition.topic not in serdes:
