@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from state.shown_values import quote_value
 from streams.serdes.protobuf_evolution import ProtobufMismatch
 
-Place: TypeAlias = str
+PlaceInMessage: TypeAlias = str
 Text: TypeAlias = Any
 Key: TypeAlias = Any
 Value: TypeAlias = Any
@@ -48,7 +48,7 @@ def _has_unchecked_text(descriptor: Any) -> bool:
     return bool(syntax != _CHECKED_SYNTAX)
 
 
-def _list_texts(message: Any, path: str) -> Iterator[tuple[Place, Text]]:
+def _list_texts(message: Any, path: str) -> Iterator[tuple[PlaceInMessage, Text]]:
     """Yield the texts that are set in a message, with their places."""
     for field, value in message.ListFields():
         place = f"{path}.{field.name}"

@@ -47,8 +47,8 @@ from streams.version import VERSION
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Outputs: TypeAlias = list[str]
-Inputs: TypeAlias = list[str]
+OutputTopics: TypeAlias = list[str]
+InputTopics: TypeAlias = list[str]
 
 EXPORTED_COLUMNS = f"{FILE_COLUMNS}, export INT, topic STRING, partition INT"
 """The columns of the DataFrame that `exported` returns."""
@@ -69,7 +69,7 @@ class ExportRequest:
     to_now: bool = False
 
 
-def list_app_topics(app: App) -> tuple[Outputs, Inputs]:
+def list_app_topics(app: App) -> tuple[OutputTopics, InputTopics]:
     """Return the names of an application's output topics and of its input topics, both sorted.
 
     Topics that it chooses for each record are not known.
