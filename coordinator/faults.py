@@ -160,7 +160,7 @@ class FaultRule:
         """Remove this fault; nothing happens if it is removed already."""
         self._remove(self)
 
-    def count_match(self) -> bool:
+    def count_match_and_tell_if_struck(self) -> bool:
         """Count one more match and return whether the fault strikes it.
 
         Called under the lock of its `Faults`.
@@ -233,17 +233,24 @@ class Faults:
             for rule in self.request_rules:
                 fault = rule.fault
                 assert isinstance(fault, RequestFault)
-                if fault.matches_request(api_key, client_id) and rule.count_match():
+                if (
+                    fault.matches_request(api_key, client_id)
+                    and rule.count_match_and_tell_if_struck()
+                ):
                     return fault
         return None
 
-    def match_disk_call(self, action: str, path: PurePath) -> bool:
+    def count_disk_call_and_tell_if_failing(self, action: str, path: PurePath) -> bool:
         """Count a call on a file in the rules that match it; return whether the call fails."""
         with self._lock:
             for rule in self.disk_rules:
                 fault = rule.fault
                 assert isinstance(fault, DiskFault)
-                if fault.action == action and fault.matches_path(path) and rule.count_match():
+                if (
+                    fault.action == action
+                    and fault.matches_path(path)
+                    and rule.count_match_and_tell_if_struck()
+                ):
                     return True
         return False
 

@@ -131,7 +131,7 @@ class FaultyDisk:
 
 def _raise_if_struck(faults: Faults, action: str, path: Path, error_number: int) -> None:
     """Raise an OSError with this number if a rule strikes the action on this file."""
-    if faults.match_disk_call(action, path):
+    if faults.count_disk_call_and_tell_if_failing(action, path):
         raise _make_os_error(error_number, path)
 
 

@@ -132,7 +132,7 @@ def _review_task(
     }
     stores = TaskStores(task.name, logged)
     own = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
-    required = stores.find_committed_positions(own)
+    required = stores.find_committed_positions_and_note_ids(own)
     stores.note_committed_times(own)
     for name, store in logged.items():
         try:

@@ -79,7 +79,7 @@ class BoundSteps:
                 receive(message)
                 if early is not None:
                     early.serialize_mutated_values(context, self._subtopology.find_first_user)
-                if stream.is_due(context.stream_time_ms):
+                if stream.follow_clock_and_tell_if_due(context.stream_time_ms):
                     called += self._call_due(stream, context.stream_time_ms)
         return called
 
@@ -87,9 +87,9 @@ class BoundSteps:
         """Return whether punctuations are due, by stream time or by the wall clock."""
         context = self.context
         stream, wall = context.punctuations.by_stream_time, context.punctuations.by_wall_clock
-        if stream and stream.is_due(context.stream_time_ms):
+        if stream and stream.follow_clock_and_tell_if_due(context.stream_time_ms):
             return True
-        return bool(wall) and wall.is_due(now_ms())
+        return bool(wall) and wall.follow_clock_and_tell_if_due(now_ms())
 
     def call_due_punctuations(self, now_ms: int) -> int:
         """Call the punctuations that are due by either clock and return how many were called."""

@@ -236,7 +236,7 @@ class PartitionGroup:
         run: list[Any] = []
         last: _RecordQueue | None = None
         heads = self._heads
-        ready = self._is_ready(now_ms)
+        ready = self._time_waits_and_tell_if_ready(now_ms)
         while records_max > 0 and ready:
             time_ms, number = heads[0]
             queue = self._sorted_queues[number]
@@ -254,7 +254,7 @@ class PartitionGroup:
             else:
                 heappop(heads)
                 # Only checked if another record is to be taken: the wait begins with that check.
-                ready = records_max > 0 and self._is_ready(now_ms)
+                ready = records_max > 0 and self._time_waits_and_tell_if_ready(now_ms)
         self._resume_partitions()
         if self._order is not None:
             self._note_order(places, runs)
@@ -286,7 +286,7 @@ class PartitionGroup:
             p: min(queue.partition_time_ms, stream_time_ms) for p, queue in self._queues.items()
         }
 
-    def _is_ready(self, now_ms: int) -> bool:
+    def _time_waits_and_tell_if_ready(self, now_ms: int) -> bool:
         """Return whether the next record may be taken, and time the waits for empty partitions."""
         if not self._heads:
             return False

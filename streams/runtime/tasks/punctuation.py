@@ -66,7 +66,7 @@ class PunctuationQueue:
         heappush(self._heap, schedule)
         return schedule
 
-    def is_due(self, now_ms: int) -> bool:
+    def follow_clock_and_tell_if_due(self, now_ms: int) -> bool:
         """Return whether a callback is to be called at `now_ms`."""
         if now_ms < self._now_ms:
             self._follow_clock_back(now_ms)
@@ -85,7 +85,7 @@ class PunctuationQueue:
     def call_due(self, now_ms: int) -> int:
         """Call all callbacks that are due, in the order of their times, and return their number."""
         called = 0
-        while self.is_due(now_ms):
+        while self.follow_clock_and_tell_if_due(now_ms):
             schedule = heappop(self._heap)
             called += 1
             schedule.callback(now_ms)

@@ -92,7 +92,7 @@ class TaskStores:
             if isinstance(store, TtlStore):
                 yield name, store
 
-    def find_committed_positions(
+    def find_committed_positions_and_note_ids(
         self, committed: Mapping[Partition, OffsetAndMetadata]
     ) -> dict[Partition, int]:
         """Return where each changelog ended when offsets were committed, by their metadata.

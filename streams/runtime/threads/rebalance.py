@@ -206,7 +206,7 @@ class ThreadRebalance:
         if assigned is None or self._member.is_joining:
             return False
         is_due = self._member.is_leader and self._host.monotonic_s() >= self._input_check_at_s
-        if not is_due and not self._vanished_topics.is_due(assigned.partitions):
+        if not is_due and not self._vanished_topics.take_due_check(assigned.partitions):
             return False
         self._schedule_input_check()
         try:
@@ -270,7 +270,7 @@ class ThreadRebalance:
         is_next = self._member.is_next_generation(self._owned_generation, generation)
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation
-        must_repeat = self._must_repeat_endpoint(adopted)
+        must_repeat = self._note_endpoint_and_tell_if_rejoining(adopted)
         self._probing.schedule_rejoin(adopted.rejoin_ms)
         leaving = tasks.find_leaving_tasks(adopted)
         dirty = {t.name for t in leaving if t.commit_needed}
@@ -291,7 +291,7 @@ class ThreadRebalance:
         self._schedule_input_check()
         tasks.report_if_settled()
 
-    def _must_repeat_endpoint(self, adopted: AssignmentInfo) -> bool:
+    def _note_endpoint_and_tell_if_rejoining(self, adopted: AssignmentInfo) -> bool:
         """Return whether to join again, since the group knows this member by a former endpoint.
 
         A static member that comes back gets its former assignment without a rebalance. It joins

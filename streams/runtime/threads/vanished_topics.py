@@ -31,7 +31,7 @@ class VanishedTopicCheck:
         self._monotonic_s = monotonic_s
         self._next_at_s = 0.0
 
-    def is_due(self, partitions: Iterable[tuple[str, int]]) -> bool:
+    def take_due_check(self, partitions: Iterable[tuple[str, int]]) -> bool:
         """Return whether inputs are to be looked at now, for one of the assigned partitions."""
         if not self._patterns or not (missing := self._consumer.missing_topics):
             return False
