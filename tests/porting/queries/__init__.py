@@ -1,0 +1,1 @@
+"""Ask one application, in Kafka Streams and here, the same queries, and compare the answers."""
