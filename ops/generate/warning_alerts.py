@@ -209,6 +209,51 @@ WARNING_ALERTS = (
         "or give the disk more room.",
     ),
     Alert(
+        name="MillraceQueriesFail",
+        priority="P1",
+        expression="sum by (application, instance) "
+        '(rate(millrace_query_latency_seconds_count{status=~"5.."}[5m])) / '
+        "sum by (application, instance) (rate(millrace_query_latency_seconds_count[5m])) > 0.05",
+        hold="5m",
+        summary="{{ $labels.instance }} answers {{ $value | humanizePercentage }} of its queries "
+        "with an error",
+        consequence="Who asks has no answer; a wrong one is never given.",
+        commands=(_LOOK_AT_METRICS, _LOOK_AT_GROUP, "millrace doctor APPLICATION"),
+        explanation="`detail` of such an answer says why: tasks that move or are restored, which "
+        "passes; a worker without `query_port`; another one that can't be reached by its "
+        "`application_server`; a standby that is older than the query allows; or limits of "
+        "requests at a time, which `millrace_query_requests_refused_total` counts.",
+    ),
+    Alert(
+        name="MillraceQueriesRefused",
+        priority="P1",
+        expression="sum by (application, instance, limit) "
+        "(rate(millrace_query_requests_refused_total[5m])) > 1",
+        hold="2m",
+        summary="{{ $labels.instance }} refuses {{ $value | humanize }} queries a second by its "
+        "limit of {{ $labels.limit }}",
+        consequence="Clients that try again at once add to what it can't answer.",
+        commands=(_LOOK_AT_METRICS,),
+        explanation="More is asked at a time than a worker answers: 128 `requests` of each scope, "
+        "16 `reads` that may wait, or 4 `functions` of registered queries "
+        "([limits](queries.md#limits)). More workers help, and asking the worker that has the key. "
+        "Of `functions`, `millrace_query_functions_overdue` names those that nobody waits for.",
+    ),
+    Alert(
+        name="MillraceQueriesSlow",
+        priority="P1",
+        expression="histogram_quantile(0.99, sum by (application, instance, le) "
+        "(rate(millrace_query_latency_seconds_bucket[5m]))) > 2.5",
+        hold="10m",
+        summary="One of a hundred queries of {{ $labels.instance }} takes longer than "
+        "{{ $value | humanizeDuration }}",
+        consequence="Clients give up before they have their answer.",
+        commands=(_LOOK_AT_METRICS, _LOOK_AT_HEALTH),
+        explanation="A query waits 2 s by default. It waits for positions that inputs have not "
+        "reached (`at-least`), for workers that hang, and beside a stream thread that is always "
+        "busy. A long range counts with the time in which its client takes it.",
+    ),
+    Alert(
         name="MillraceStandbyBehind",
         priority="P1",
         expression="max by (application, instance, task, store) (millrace_standby_lag) > 10000",
@@ -218,7 +263,8 @@ WARNING_ALERTS = (
         consequence="If the active task fails, its successor restores that much first.",
         commands=(_LOOK_AT_GROUP, _LOOK_AT_METRICS),
         explanation="More than `acceptable_recovery_lag` (10 000): the standby counts as not "
-        "caught up, and tasks aren't moved to it. A standby that has just begun needs some time; "
+        "caught up, and tasks aren't moved to it. Queries that let standbys answer get answers as "
+        "old as that, or errors, by their bounds. A standby that has just begun needs some time; "
         "one that stays behind lacks CPU, disk or network.",
     ),
 )

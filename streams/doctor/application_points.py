@@ -14,6 +14,7 @@ from streams.doctor import (
     local_workers,
     machine,
     pattern_checks,
+    queries,
     readers,
     recent_errors,
     recreated_input_facts,
@@ -137,6 +138,8 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (workers.DROPPED, lambda facts: workers.check_dropped_records(facts.workers())),
         (workers.PLACEMENT, _check_key_placement),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
+        (queries.QUERIES, _check_endpoints),
+        (queries.QUERIES, lambda facts: queries.check_queries(facts.workers())),
         (transactions.TRANSACTIONS, _check_rights_first(_select_all, _check_transactions)),
         (readers.ISOLATION, _check_rights_first(_select_outputs, running_points.check_isolation)),
         (coordinators.COORDINATORS, running_points.check_coordinators),
@@ -147,6 +150,10 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (local_workers.FENCING, running_points.check_fencing),
         (local_workers.FENCING, running_points.check_epochs),
     ]
+
+
+def _check_endpoints(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    return queries.check_endpoints(facts.members().subscriptions.values())
 
 
 def _is_of_this_machine(facts: ApplicationFacts) -> bool:

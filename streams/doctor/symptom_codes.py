@@ -54,6 +54,7 @@ CODES = {
     "dropped records": "MR-052",
     "placement of keys": "MR-052",
     "recoveries": "MR-021",
+    "queries": "MR-080",
     "transactions": "MR-016",
     "isolation of readers": "MR-053",
 }

@@ -28,7 +28,7 @@ from streams.monitoring.store_sizes import StoreSize
 from streams.runtime.clients.client_statistics import ClientStatistics
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.measurements import ThreadMeasurements
-from streams.runtime.threads.query_measurements import QueryMeasurements
+from streams.runtime.threads.query_measurements import QUERY_LIMITS, QueryMeasurements
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -97,6 +97,11 @@ class WorkerCollector:
         if self._queries is not None:
             yield build_histogram("millrace_query_latency_seconds", self._queries.latencies.copy())
             yield build_family("millrace_query_requests_running", [((), self._queries.running)])
+            refused = self._queries.refused.copy()
+            yield build_family(
+                "millrace_query_requests_refused_total",
+                [((limit,), refused[limit]) for limit in QUERY_LIMITS],
+            )
             overdue = self._queries.functions_overdue.copy()
             yield build_family(
                 "millrace_query_functions_overdue",

@@ -108,6 +108,7 @@ class FunctionThreads:
         with anyio.move_on_after(max(wait_s, _WAIT_MIN_S)) as waiting:
             await self._places[is_local].acquire_on_behalf_of(function)
         if waiting.cancelled_caught:
+            self._measurements.refused["functions"] += 1
             running = ", ".join(each.describe_call() for each in self._running[is_local])
             raise StoreUnavailable(
                 f"this worker runs {FUNCTIONS_OF_EACH_SCOPE} functions of queries, as many as may "

@@ -39,6 +39,7 @@ class ReadThreads:
 
     def __init__(self, reads: RoutedReads, measurements: QueryMeasurements) -> None:
         self._reads = reads
+        self._measurements = measurements
         self._functions = FunctionThreads(measurements)
         self._prompt_reads = PromptReads(reads)
         self._limits = {
@@ -75,7 +76,7 @@ class ReadThreads:
                 if read.call is None:
                     if (found := self._prompt_reads.find_prompt_answer(terms, read)) is not None:
                         return found, encode(found)
-                    return await _run_in_thread(run, self._limits[terms.is_local], left_s)
+                    return await self._run_in_thread(run, self._limits[terms.is_local], left_s)
                 # Else each try would take a place, of which there are few, and a new thread.
                 self._prompt_reads.check_position(terms, read)
                 return await self._functions.run_function(
@@ -88,19 +89,21 @@ class ReadThreads:
                     raise
             await anyio.sleep(_POSITION_POLL_S)
 
+    async def _run_in_thread(
+        self, read: Callable[[], R], threads: anyio.CapacityLimiter, wait_s: float
+    ) -> R:
+        """Return the result of `read`, on one of the threads of its kind.
 
-async def _run_in_thread(read: Callable[[], R], threads: anyio.CapacityLimiter, wait_s: float) -> R:
-    """Return the result of `read`, on one of the threads of its kind.
-
-    Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
-    """
-    with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
-        await threads.acquire()
-    if waiting.cancelled_caught:
-        raise StoreUnavailable(
-            f"this worker is busy with {threads.total_tokens:.0f} other reads: try again later"
-        )
-    try:
-        return await run_sync(read)
-    finally:
-        threads.release()
+        Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
+        """
+        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
+            await threads.acquire()
+        if waiting.cancelled_caught:
+            self._measurements.refused["reads"] += 1
+            raise StoreUnavailable(
+                f"this worker is busy with {threads.total_tokens:.0f} other reads: try again later"
+            )
+        try:
+            return await run_sync(read)
+        finally:
+            threads.release()

@@ -77,6 +77,7 @@ class RequestGate:
         """Pass on a request, or refuse it if there are as many others of its scope as may be."""
         is_local = is_local_scope(scope["query_string"])
         if self._running[is_local] >= REQUESTS_MAX:
+            self._measurements.refused["requests"] += 1
             refusal = create_problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"this worker answers {REQUESTS_MAX} other requests: try again later",

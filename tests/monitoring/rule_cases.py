@@ -34,6 +34,13 @@ HEALTHY = {
     f'millrace_task_process_seconds_total{{{THREAD},subtopology="0",task="0_1"}}': "10",
     f'millrace_task_process_seconds_total{{{THREAD},subtopology="0",task="0_2"}}': "10",
     f'millrace_task_process_seconds_total{{{THREAD},subtopology="0",task="0_3"}}': "10",
+    f'millrace_query_latency_seconds_count{{{WORKER},status="200"}}': "1000",
+    f'millrace_query_latency_seconds_count{{{WORKER},status="503"}}': "10",
+    f'millrace_query_latency_seconds_bucket{{{WORKER},status="200",le="0.5"}}': "1000",
+    f'millrace_query_latency_seconds_bucket{{{WORKER},status="200",le="2.5"}}': "1000",
+    f'millrace_query_latency_seconds_bucket{{{WORKER},status="200",le="5.0"}}': "1000",
+    f'millrace_query_latency_seconds_bucket{{{WORKER},status="200",le="+Inf"}}': "1000",
+    f'millrace_query_requests_refused_total{{{WORKER},limit="requests"}}': "5",
     f'millrace_transactions_ended_total{{{BROKER},outcome="abort",cause="timeout"}}': "0",
     f'millrace_shard_failed{{{BROKER},shard="txn-0"}}': "0",
     f"millrace_partitions_offline{{{BROKER}}}": "0",
@@ -85,6 +92,7 @@ def _rise(per_step: float, start: float = 0, steps: int = _LENGTH) -> str:
 
 
 _LATENCY = "millrace_end_to_end_latency_seconds_bucket"
+_QUERY_LATENCY = "millrace_query_latency_seconds_bucket"
 _FLUSH = "millrace_log_flush_seconds_bucket"
 _TASK_SECONDS = f'millrace_task_process_seconds_total{{{THREAD},subtopology="0",task="0_0"}}'
 _WEEK_STEPS = 600
@@ -208,6 +216,30 @@ CASES: dict[str, RuleCase] = {
     "a standby lags": RuleCase(
         {f'millrace_standby_lag{{{THREAD},task="0_1",store="counts"}}': "20000"},
         frozenset({"MillraceStandbyBehind"}),
+    ),
+    "a partition is on no worker that answers": RuleCase(
+        {
+            f'millrace_query_latency_seconds_count{{{WORKER},status="200"}}': _rise(54),
+            f'millrace_query_latency_seconds_count{{{WORKER},status="503"}}': _rise(6),
+        },
+        frozenset({"MillraceQueriesFail"}),
+    ),
+    "a few queries fail in a rebalance": RuleCase(
+        {
+            f'millrace_query_latency_seconds_count{{{WORKER},status="200"}}': _rise(60),
+            f'millrace_query_latency_seconds_count{{{WORKER},status="503"}}': "0x10 60x15",
+        },
+        frozenset(),
+    ),
+    "more is asked than a worker answers": _fires(
+        "MillraceQueriesRefused", millrace_query_requests_refused_total=_rise(120)
+    ),
+    "queries take long": RuleCase(
+        {
+            f'{_QUERY_LATENCY}{{{WORKER},status="200",le="5.0"}}': _rise(60),
+            f'{_QUERY_LATENCY}{{{WORKER},status="200",le="+Inf"}}': _rise(60),
+        },
+        frozenset({"MillraceQueriesSlow"}),
     ),
     "a short restore": RuleCase(
         {f'millrace_restore_records_left{{{THREAD},task="0_1",store="counts"}}': "1000"},

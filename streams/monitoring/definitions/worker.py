@@ -191,6 +191,14 @@ _QUERIES = (
         group="query",
     ),
     FigureDefinition(
+        name="millrace_query_requests_refused_total",
+        kind="counter",
+        help="Requests of the query port that a limit has refused: of requests at a time, of reads "
+        "at a time that may wait, of functions of registered queries at a time",
+        group="query",
+        labels=("limit",),
+    ),
+    FigureDefinition(
         name="millrace_query_functions_overdue",
         kind="gauge",
         help="Functions of registered queries that run on after the time of those who have asked",

@@ -9,6 +9,9 @@ from collections import Counter
 
 from streams.runtime.threads.measurements import LatencyHistogram
 
+QUERY_LIMITS = ("requests", "reads", "functions")
+"""The limits that refuse requests: of all at a time, of reads that may wait, and of functions."""
+
 
 class QueryMeasurements:
     """Holds the latencies of requests by their HTTP status, and what is running."""
@@ -16,6 +19,8 @@ class QueryMeasurements:
     def __init__(self) -> None:
         self.latencies: dict[str, LatencyHistogram] = {}
         self.running = 0
+        self.refused: Counter[str] = Counter()
+        """This counts the requests that a limit has refused, by the limit."""
         self.functions_overdue: Counter[str] = Counter()
         """This counts the functions that nobody waits for any more, by the query's name."""
 

@@ -163,6 +163,7 @@ def lines() -> list[str]:
     queries.observe_request(200, 0.3)
     queries.running = 2
     queries.functions_overdue["top"] = 1
+    queries.refused["reads"] = 3
     measured = ThreadMeasurements(latencies_at_commit=False, host=clock)
     measured.records_by_task["2_1"] = 7
     measured.timings.process.observe(0.25, clock.monotonic_s())
@@ -244,6 +245,8 @@ def lines() -> list[str]:
         'millrace_query_latency_seconds_count{status="200"} 1.0',
         'millrace_query_latency_seconds_sum{status="200"} 0.3',
         "millrace_query_requests_running 2.0",
+        'millrace_query_requests_refused_total{limit="reads"} 3.0',
+        'millrace_query_requests_refused_total{limit="requests"} 0.0',
         'millrace_query_functions_overdue{query="top"} 1.0',
         "millrace_worker_commit_interval_seconds 0.1",
         "millrace_state_disk_free_bytes 70.0",

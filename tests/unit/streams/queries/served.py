@@ -197,10 +197,12 @@ def serve(
 
 
 @contextmanager
-def serve_client(reads: Any, token: str = TOKEN) -> Iterator[httpx.Client]:
+def serve_client(
+    reads: Any, token: str = TOKEN, measurements: QueryMeasurements | None = None
+) -> Iterator[httpx.Client]:
     """Serve `reads`, and yield a client that carries the token."""
     with (
-        serve(reads, token) as (host, port),
+        serve(reads, token, measurements=measurements) as (host, port),
         httpx.Client(
             base_url=f"http://{host}:{port}",
             headers={"Authorization": f"Bearer {token}"} if token else {},

@@ -320,7 +320,8 @@ def test_reads_for_other_workers_do_not_wait_behind_reads_of_all_workers() -> No
             released.wait(HANG_LIMIT_S)
 
     reads.before_read = hold_back
-    with serve_client(reads) as client:
+    measurements = QueryMeasurements()
+    with serve_client(reads, measurements=measurements) as client:
         answers: list[int] = []
 
         def read_all() -> None:
@@ -333,6 +334,7 @@ def test_reads_for_other_workers_do_not_wait_behind_reads_of_all_workers() -> No
         wait_until(lambda: len(reads.reads) == len(threads), what="threads that read")
         busy = client.get("/stores/counts/a?limit=1&wait-ms=20")
         assert (busy.status_code, "busy with 16 other reads" in busy.text) == (503, True)
+        assert measurements.refused == {"reads": 1}
         local = client.get("/stores/counts/a?limit=1&scope=local")
         released.set()
         for thread in threads:
@@ -354,7 +356,8 @@ def test_requests_of_all_workers_leave_room_for_those_of_other_workers(
             released.wait(HANG_LIMIT_S)
 
     reads.before_read = hold_back
-    with serve_client(reads) as client:
+    measurements = QueryMeasurements()
+    with serve_client(reads, measurements=measurements) as client:
         answers: list[int] = []
 
         def read_all() -> None:
@@ -370,6 +373,7 @@ def test_requests_of_all_workers_leave_room_for_those_of_other_workers(
         for thread in threads:
             thread.join()
         assert (refused.status_code, "2 other requests" in refused.text) == (503, True)
+        assert measurements.refused == {"requests": 1}
         assert (other.status_code, answers) == (200, [200, 200])
 
 
