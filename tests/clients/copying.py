@@ -22,7 +22,7 @@ from tests.clients.programs import Program
 from tests.conformance.calls import create_topic
 from tests.conformance.transactions import describe
 from tests.conformance.wire import Api, Client
-from tests.processes import HANG_LIMIT_S, wait_until
+from tests.processes import HANG_LIMIT_S
 from tests.reading import final_records, records
 
 PARTITIONS = 2
@@ -74,9 +74,9 @@ def copy_under_kills(broker: Broker, command: Sequence[str], copying: Copying) -
             program.wait_for("committed", transactions)
             broker.kill()
             broker.restart()
-        wait_until(
+        program.wait_until(
             lambda: has_reached_the_end(broker, copying),
-            what=lambda: f"{describe_progress(broker, copying)}\n{program.log_tail()}",
+            what=lambda: describe_progress(broker, copying),
         )
         said = program.log_tail()
         check_no_transaction(broker, copying)

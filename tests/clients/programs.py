@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -90,12 +90,23 @@ class Program(ServerProcess):
     def wait_for(self, line: str, times: int = 1) -> None:
         """Wait until the program has printed the line so often.
 
-        It is an error if the program ends before, or takes too long.
+        Raises AssertionError where it has ended before, TimeoutError where that takes too long.
         """
-        process = self._process
-        assert process is not None
-        wait_until(
-            lambda: self.times(line) >= times or process.poll() is not None,
-            what=lambda: f"{self.name} has not said {line!r} {times} times\n{self.log_tail()}",
+        self.wait_until(
+            lambda: self.times(line) >= times,
+            what=lambda: f"{self.name} has not said {line!r} {times} times",
         )
-        assert self.times(line) >= times, f"{self.name} ended: {self.log_tail()}"
+
+    def wait_until(self, condition: Callable[[], bool], *, what: Callable[[], str]) -> None:
+        """Wait for the condition while the program runs.
+
+        Raises AssertionError where the program ends before, TimeoutError where it takes too long.
+        """
+
+        def holds() -> bool:
+            if condition():
+                return True
+            assert self.ended is None, f"{self.name} ended: {self.ended}\n{self.log_tail()}"
+            return False
+
+        wait_until(holds, what=lambda: f"{what()}\n{self.log_tail()}")
