@@ -113,11 +113,11 @@ class BrokerConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
     # Settings of streams groups (KIP-1071); a group may have its own within the limits.
-    # Kafka waits 3 s for more members, and assigns once a second at most. A member asks again with
-    # its next heartbeat only, after 5 s: that would be the longest part of every start.
-    group_streams_assignment_interval_ms: int = 0
+    # Kafka's, so that members that join at once share few assignments: one for each of a thousand
+    # took longer than the delay (`make bench-groups`, docs/decisions/0120).
+    group_streams_assignment_interval_ms: int = 1_000
     group_streams_heartbeat_interval_ms: int = 5_000
-    group_streams_initial_rebalance_delay_ms: int = 0
+    group_streams_initial_rebalance_delay_ms: int = 3_000
     group_streams_max_assignment_interval_ms: int = 15_000
     group_streams_max_heartbeat_interval_ms: int = 15_000
     group_streams_max_session_timeout_ms: int = 60_000

@@ -221,7 +221,8 @@ GROUP_DEFINITIONS = (
     MetricDefinition(
         name="millrace_assignor_seconds",
         kind="histogram",
-        help="Time of the heartbeats that computed a target assignment, by assignor of the broker.",
+        help="Time of what computed a target assignment, a heartbeat or the end of a delay, by "
+        "assignor of the broker.",
         unit="seconds",
         labels=("assignor",),
         group="group-coordinator",

@@ -34,6 +34,7 @@ from coordinator.groups.streams.effect_executor import (
     require_transient_streams_state,
 )
 from coordinator.groups.streams.effects import (
+    CountStreamsTarget,
     SetStreamsTimer,
     StreamsTimer,
     select_revocation_timer,
@@ -52,6 +53,7 @@ from coordinator.groups.streams.state import (
 from coordinator.groups.streams.target import (
     build_target_records,
     compute_task_targets,
+    count_moved_tasks,
     has_assignment_interval_passed,
 )
 from coordinator.groups.streams.unchanged import has_no_streams_news, keep_streams_member
@@ -263,6 +265,7 @@ class StreamsMembership:
 
         If the log refuses it, the next heartbeat computes it.
         """
+        began_ns = self._clock.monotonic_ns()
         transient_state = self._transient_state_of(shard, group.group_id)
         configured = transient_state.configured
         settings, now_ms = self._settings_of(group.group_id), self._clock.now_ms()
@@ -277,11 +280,11 @@ class StreamsMembership:
         targets = compute_task_targets(
             group, group.members, configured, standby_count, transient_state.task_offsets
         )
-        records: list[Record] = [
-            *build_target_records(group, group.target_assignment, targets, group.epoch, now_ms)
-        ]
+        before = group.target_assignment
+        records: list[Record] = [*build_target_records(group, before, targets, group.epoch, now_ms)]
+        count = CountStreamsTarget(count_moved_tasks(before, targets.items()), began_ns)
         try:
-            self.executor.execute_decision(shard, group.group_id, Decision(records, None))
+            self.executor.execute_decision(shard, group.group_id, Decision(records, None, (count,)))
         except Refused as refused:
             logger.warning("%s is assigned nothing for now: %s", group.group_id, refused)
 

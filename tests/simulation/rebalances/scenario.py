@@ -97,6 +97,13 @@ def scenario(
         ),
         **given,
     )
+    if setting.protocol == STREAMS:
+        delays = Random(f"{seed} delays")
+        waits = {
+            "initial_delay_ms": delays.choice((0, 300, 3_000)),
+            "assignment_interval_ms": delays.choice((0, 300, 1_000)),
+        }
+        setting = replace(setting, **{**waits, **given})
     # A streams group has one topology.
     changes = STREAMS_CHANGES if setting.protocol == STREAMS else CHANGES
     is_upgraded = random.random() < 0.6 and setting.protocol != STREAMS

@@ -49,6 +49,8 @@ class RebalanceSetting:
     preemption: float = 0.0
     protocol: str = "classic"
     """The protocol of the group: `classic` or `streams`."""
+    initial_delay_ms: int = 0  # of a streams group, as the next
+    assignment_interval_ms: int = 0
 
 
 def _create_streams_settings(setting: RebalanceSetting) -> dict[str, int]:
@@ -59,6 +61,8 @@ def _create_streams_settings(setting: RebalanceSetting) -> dict[str, int]:
         "group_streams_min_heartbeat_interval_ms": 1,
         "group_streams_heartbeat_interval_ms": setting.heartbeat_interval_ms,
         "group_streams_num_standby_replicas": setting.standbys,
+        "group_streams_initial_rebalance_delay_ms": setting.initial_delay_ms,
+        "group_streams_assignment_interval_ms": setting.assignment_interval_ms,
     }
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from coordinator.errors import Code, Refused
 from coordinator.groups.streams.configure import StreamsStatusCode
+from coordinator.groups.streams.effect_executor import ASSIGNOR
 from coordinator.groups.streams.member_check import check_streams_group_size
 from coordinator.groups.streams.record_types import StreamsGroupForgotten
 from coordinator.groups.streams.state import AWAY_EPOCH, LEFT_EPOCH, StreamsGroupPhase
@@ -163,6 +164,34 @@ def test_the_initial_delay_lets_members_that_start_together_share_the_tasks(worl
     second.beat()
     assert (first.epoch, second.epoch) == (3, 3)
     assert sorted((first.active, second.active)) == [[0, 2], [1, 3]]
+
+
+def count_targets(world: World) -> int:
+    """Return how many target assignments were computed for the group."""
+    shard = world.groups.shards[world.groups.partition_of(GROUP)]
+    counters = shard.assignor_counters.get(ASSIGNOR)
+    return 0 if counters is None else counters.times.count
+
+
+def test_members_that_join_at_once_make_one_assignment(world: World) -> None:
+    members = [FakeStreamsMember(world, f"m-{number}") for number in range(50)]
+    for member in members:
+        member.join()
+    assert count_targets(world) == 0
+    world.clock.advance(3_000)
+    for member in members:
+        member.beat()
+    assert count_targets(world) == 1
+    assert find_group(world).phase is StreamsGroupPhase.STABLE
+    late = [FakeStreamsMember(world, f"late-{number}") for number in range(50)]
+    world.clock.advance(500)  # half of the assignment interval
+    for member in late:
+        member.join()
+    assert count_targets(world) == 1
+    world.clock.advance(500)
+    for member in (*members, *late):
+        member.beat()
+    assert count_targets(world) == 2
 
 
 def test_the_assignment_interval_delays_the_next_target(world: World) -> None:
