@@ -33,8 +33,8 @@ during which brokers answered."""
 _LOG_INTERVAL_S = 60.0
 _ASK_INTERVAL_S = 1.0
 _RECONNECT_S = 10.0
-"""The seconds after an outage until each client of librdkafka has tried to connect again: its
-`reconnect.backoff.max.ms`."""
+"""The seconds after an outage until each client of librdkafka has tried to connect again, also with
+librdkafka's own `reconnect.backoff.max.ms`, which a user may set."""
 
 
 def create_overdue_check(host: Host) -> IsOverdue:

@@ -54,6 +54,11 @@ _SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
 five minutes."""
 
 
+_RECONNECT_BACKOFF_MS_MAX = 1_000
+"""The default of Kafka's clients (KIP-144). librdkafka's is ten times as long: a broker that is
+back after two seconds would not be tried again for up to ten (decision 121)."""
+
+
 class KafkaClientSupplier:
     """Creates the clients of one application (Kafka Streams' KafkaClientSupplier).
 
@@ -76,6 +81,18 @@ class KafkaClientSupplier:
         self.statistics = ClientStatisticsRecorder()
         self.bootstrap_servers = bootstrap_servers
         self._timeout_s = config.request_timeout_ms / 1000
+        # librdkafka refuses a first wait above the longest one.
+        self._reconnect_backoff_ms = max(
+            int(each.get("reconnect.backoff.ms", 0))
+            for each in (
+                config.consumer,
+                config.main_consumer,
+                config.restore_consumer,
+                config.global_consumer,
+                config.producer,
+                config.connection,
+            )
+        )
         # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
         self._socket_timeout_ms = min(
             max(config.request_timeout_ms, _SOCKET_TIMEOUT_MS_MIN), _SOCKET_TIMEOUT_MS_MAX
@@ -300,5 +317,6 @@ class KafkaClientSupplier:
         return {
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": f"{self._application_id}-{name}",
+            "reconnect.backoff.max.ms": max(_RECONNECT_BACKOFF_MS_MAX, self._reconnect_backoff_ms),
             **self.security.value.librdkafka_settings(),
         }
