@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -29,6 +29,7 @@ from streams.command_options import (
 from streams.commands.cluster_clients import BROKER_WAIT_S, ClusterClients
 from streams.commands.output import print_json_line
 from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, review_changelogs
+from streams.commands.plan_group import StreamsGroupReview, review_streams_group
 from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.commands.plan_output import build_plan_output
 from streams.commands.plan_printing import print_plan
@@ -44,6 +45,7 @@ from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.processes.cluster import find_cluster
+from streams.runtime.assigning.topology_to_send import describe_sent_settings
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.command_line import read_connection
 from streams.settings.config import StreamsConfig
@@ -84,11 +86,12 @@ def plan(
     """Tell what a new version of an application means for the state that the old one has left.
 
     With --bootstrap-servers also what a start does with internal topics that exist, which
-    changelogs can't rebuild their stores, and which of its topics are missing. Ends with status 1
-    if state would be lost, 2 if the comparison can't be made, and 4 if a start would be refused for
-    the settings of an internal topic, since inputs that meet by key have other partition counts, or
-    since a changelog can't rebuild its store; with --rolling also with 3 if no state would be lost,
-    but the two versions may not run side by side.
+    changelogs can't rebuild their stores, whether a streams group that is there takes it, and which
+    of its topics are missing. Ends with status 1 if state would be lost, 2 if the comparison can't
+    be made, and 4 if a start would be refused for the settings of an internal topic, since inputs
+    that meet by key have other partition counts, since a changelog can't rebuild its store, or
+    since the streams group was formed with another topology; with --rolling also with 3 if no state
+    would be lost, but the two versions may not run side by side.
     """
     with exit_on_user_error():
         note_invocation(application=app, config_file=config, connection_file=connection)
@@ -102,14 +105,17 @@ def plan(
         given = {name: value for name, value in given.items() if value is not None}
         found.configure(config, **given, **read_connection(connection))
         topology = found.topology()
-        new = describe_topology(topology)
+        new = replace(
+            describe_topology(topology),
+            sent_settings=describe_sent_settings(topology, found.config),
+        )
         old = None if against is None else load_description(against, new.application_id)
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         reviews: list[TopicReview] = []
-        changelogs, servers = NOT_REVIEWED, None
+        changelogs, group, servers = NOT_REVIEWED, StreamsGroupReview(), None
         if bootstrap_servers is not None:
-            servers, counts, reviews, changelogs = _review_cluster(topology, found.config)
+            servers, counts, reviews, changelogs, group = _review_cluster(topology, found.config)
         # A global table reads however many partitions its topic has: that changes nothing.
         global_topics = [table.topic for table in topology.global_tables]
         counts |= parse_partitions(partitions or [], [*inputs, *global_topics])
@@ -117,8 +123,9 @@ def plan(
         of_inputs = review_inputs(topology, counts, dead_letter_topics, servers)
         result = None if old is None else _compare_versions(old, new, counts, found.config)
         refused = list_rebuilt_stores(result) & changelogs.refusals.keys()
-        status = _choose_exit_status(result, reviews, of_inputs, refused, is_rolling=rolling)
-        _print_plan(result, of_inputs, reviews, changelogs, status, as_json=json)
+        is_refused = bool(of_inputs.conflict or refused or group.refusal)
+        status = _choose_exit_status(result, reviews, is_refused=is_refused, is_rolling=rolling)
+        _print_plan(result, of_inputs, reviews, changelogs, group, status, as_json=json)
         if save is not None:
             save_description(save, new, counts)
     if status:
@@ -148,6 +155,7 @@ def _print_plan(
     of_inputs: InputReview,
     reviews: list[TopicReview],
     changelogs: ChangelogReview,
+    group: StreamsGroupReview,
     status: int,
     *,
     as_json: bool,
@@ -155,25 +163,30 @@ def _print_plan(
     """Print what was found of versions, inputs and topics, or one object of JSON."""
     of_changelogs = changelogs.list_lines(list_rebuilt_stores(result))
     if as_json:
-        print_json_line(build_plan_output(result, of_inputs, reviews, of_changelogs, status))
+        refusals = [each for each in (*of_inputs.refusals, group.refusal) if each]
+        print_json_line(
+            build_plan_output(result, refusals, of_inputs.patterns, reviews, of_changelogs, status)
+        )
         return
     if result is not None:
         print_plan(result, create_console())
-    for line in (*of_inputs.list_lines(), *list_review_lines(reviews), *of_changelogs):
+    of_topics = (*list_review_lines(reviews), *of_changelogs)
+    for line in (*of_inputs.list_lines(), *group.list_lines(), *of_topics):
         typer.echo(line)
 
 
 class _ClusterReview(NamedTuple):
-    """Represents a cluster as a plan sees it: topics, and the changelogs of stores."""
+    """Represents a cluster as a plan sees it: topics, changelogs of stores, a streams group."""
 
     bootstrap_servers: str
     partition_counts: dict[str, int]
     internal_topics: list[TopicReview]
     changelogs: ChangelogReview
+    group: StreamsGroupReview
 
 
 def _review_cluster(topology: Topology, config: StreamsConfig) -> _ClusterReview:
-    """Return the addresses, each topic's number of partitions, and reviews of internal topics.
+    """Return the addresses, each topic's number of partitions, and reviews of what is there.
 
     Raises ConfigError if no broker answers.
     """
@@ -197,22 +210,24 @@ def _review_cluster(topology: Topology, config: StreamsConfig) -> _ClusterReview
         counts,
         review_internal_topics(topology, config, admin, servers, counts),
         review_changelogs(topology, config, clients.admin, fetch_committed, counts, now_ms),
+        review_streams_group(topology, config, clients),
     )
 
 
 def _choose_exit_status(
     result: UpgradePlan | None,
     reviews: Iterable[TopicReview],
-    of_inputs: InputReview,
-    refused_stores: Collection[str],
     *,
+    is_refused: bool,
     is_rolling: bool,
 ) -> ExitStatus:
-    """Return the exit status of `millrace plan` where the comparison could be made."""
+    """Return the exit status of `millrace plan` where the comparison could be made.
+
+    `is_refused`: a start would be for another reason than the settings of internal topics.
+    """
     if result is not None and result.loses_state:
         return 1
-    is_refused = any(each.outcome is TopicOutcome.REFUSED for each in reviews)
-    if of_inputs.conflict or refused_stores or is_refused:
+    if is_refused or any(each.outcome is TopicOutcome.REFUSED for each in reviews):
         return 4
     return 3 if is_rolling and result is not None and not result.may_run_side_by_side else 0
 

@@ -30,11 +30,15 @@ class InputReview(NamedTuple):
     missing: str = ""
     patterns: tuple[str, ...] = ()
 
+    @property
+    def refusals(self) -> list[str]:
+        """Return why a start is refused, all reasons."""
+        return [each for each in (self.conflict, self.missing) if each]
+
     def list_lines(self) -> list[str]:
         """Return the lines that say so."""
-        refusals = (self.conflict, self.missing)
         return [
-            *(f"refused: a start ends with this: {each}" for each in refusals if each),
+            *(f"refused: a start ends with this: {each}" for each in self.refusals),
             *self.patterns,
         ]
 

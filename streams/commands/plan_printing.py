@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streams.commands.plan_group import WAY_BY_CLASSIC
 from streams.topology.compare_versions import StateChange, UpgradePlan
 from streams.topology.state_effects import StateEffect, StateOutcome
 
@@ -106,11 +107,7 @@ def _list_side_by_side_lines(plan: UpgradePlan) -> Iterator[str]:
             "also while it has no members, and refuses a worker of the new version (see MR-033)"
         )
         yield from (f"  {each}" for each in (*plan.conflicts, *plan.sent_differences))
-        yield (
-            "  remedy: end all workers of the old version, start one of the new version with "
-            "group_protocol='classic', which keeps the offsets, end it once it is RUNNING, and "
-            "start all with group_protocol='streams' (docs/upgrading.md)"
-        )
+        yield f"  remedy: {WAY_BY_CLASSIC}"
     elif plan.conflicts:
         yield "side by side: no; a worker of the new version is refused while the old one runs"
         yield from (f"  {conflict}" for conflict in plan.conflicts)

@@ -124,11 +124,24 @@ class RepartitionTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentSettings:
+    """Holds what an application's settings add to the topology that its streams group is told.
+
+    `topics` has the settings of each internal topic, `replication_factor` is theirs; -1 is the
+    brokers' default.
+    """
+
+    topics: dict[str, dict[str, str]]
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyDescription:
     """Describes a whole topology.
 
     `partitions`: the input topics' counts, so far as they were known when it was saved.
-    `copartitioned`: groups of topics that have equal counts.
+    `copartitioned`: groups of topics that have equal counts. `sent_settings`: None where only the
+    topology is known, and not the application's settings.
     """
 
     format: int = FORMAT
@@ -138,6 +151,7 @@ class TopologyDescription:
     subtopologies: tuple[DescribedSubtopology, ...]
     copartitioned: tuple[tuple[str, ...], ...] = ()
     partitions: dict[str, int] = field(default_factory=dict)
+    sent_settings: SentSettings | None = None
 
     @property
     def topics(self) -> list[str]:

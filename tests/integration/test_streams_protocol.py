@@ -231,6 +231,8 @@ def test_another_topology_is_refused_with_the_way_out(
     worker.change_kind("upgraded")
     worker.start()
     worker.wait_until_ready(lambda: "was formed with another topology" in worker.log_since(0))
+    changelog = f"{topics.application}-odd-changelog"
+    assert f"They differ: changelog {changelog!r} is of this worker only" in worker.log_since(0)
     worker.kill()
     for protocol in ("classic", "streams"):
         monkeypatch.setenv(VARIABLE, protocol)

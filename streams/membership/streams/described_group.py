@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from streams.membership.streams.task_roles import TasksByRole
+from streams.topology.streams_group_topology import SentTopology
 
 
 class StreamsMemberDescription(NamedTuple):
@@ -25,7 +26,8 @@ class StreamsGroupDescription(NamedTuple):
     """Holds the state of a streams group, its epochs and its members.
 
     `sources` are the topics that each sub-topology reads, `changelogs` those it writes, by the
-    number of the sub-topology.
+    number of the sub-topology. `topology` has all topics with what the group was told of them; the
+    partitions of internal ones are derived by the broker where none were declared.
     """
 
     state: str
@@ -34,3 +36,4 @@ class StreamsGroupDescription(NamedTuple):
     members: tuple[StreamsMemberDescription, ...]
     sources: Mapping[int, frozenset[str]]
     changelogs: Mapping[int, frozenset[str]]
+    topology: SentTopology

@@ -18,6 +18,7 @@ from streams.membership.streams.described_group import (
     StreamsMemberDescription,
 )
 from streams.membership.streams.task_roles import TasksByRole, name_tasks
+from streams.membership.streams.topology_differences import read_described_topology
 
 STREAMS_GROUP_DESCRIBE_API_KEY = 89
 
@@ -61,6 +62,7 @@ def describe_streams_group(
             for each in subtopologies
             if each.subtopology_id.isdecimal()
         },
+        read_described_topology(subtopologies),
     )
 
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -37,7 +38,10 @@ from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
 from streams.membership.streams.epoch_lock import EpochLock
-from streams.membership.streams.group_description import describe_streams_member
+from streams.membership.streams.group_description import (
+    describe_streams_group,
+    describe_streams_member,
+)
 from streams.membership.streams.group_readiness import GroupReadiness
 from streams.membership.streams.heartbeat_request import (
     HeartbeatRefusal,
@@ -59,6 +63,7 @@ from streams.membership.streams.member_state import (
 )
 from streams.membership.streams.refusals import explain_refusal
 from streams.membership.streams.statuses import is_group_ready
+from streams.membership.streams.topology_differences import find_topology_differences
 
 log = logging.getLogger(__name__)
 
@@ -209,7 +214,7 @@ class HeartbeatLoop:
             if not self.state.is_told_certain:
                 self._ask_for_tasks(connection, sent)
         else:
-            self._take_refusal(sent, answer)
+            self._take_refusal(connection, sent, answer)
         return self.state.is_member and self.state.join_number == sent.join_number
 
     def _ask_for_tasks(self, connection: BrokerConnection, sent: MemberHeartbeat) -> None:
@@ -314,7 +319,9 @@ class HeartbeatLoop:
         self.readiness.take_statuses(answer.statuses, has_tasks=not after.told.is_empty)
         self._changed.set()
 
-    def _take_refusal(self, sent: MemberHeartbeat, refusal: HeartbeatRefusal) -> None:
+    def _take_refusal(
+        self, connection: BrokerConnection, sent: MemberHeartbeat, refusal: HeartbeatRefusal
+    ) -> None:
         """Note that the membership is lost. Raises StreamsError for any other refusal.
 
         A group whose members were all fenced may be removed, and another one be formed with its
@@ -322,10 +329,26 @@ class HeartbeatLoop:
         """
         is_group_gone = refusal.code is ErrorCode.group_id_not_found and not sent.is_join
         if refusal.code not in LOST_ERRORS and not is_group_gone:
-            raise explain_refusal(self._facts.group_id, refusal.code, refusal.message)
+            raise explain_refusal(
+                self._facts.group_id,
+                refusal.code,
+                refusal.message,
+                partial(self._find_topology_differences, connection),
+            )
         log.info("%s has lost its membership: %s", self._facts.member_id, refusal.code.name)
         self.change_state(lambda now: apply_loss(now, sent))
         self._changed.set()
+
+    def _find_topology_differences(self, connection: BrokerConnection) -> tuple[str, ...] | None:
+        """Return in what the group's topology differs from the member's; None if it isn't told."""
+        try:
+            described = describe_streams_group(connection, self._facts.group_id)
+        except (ConnectionLost, StreamsError) as error:
+            log.info("the topology of %s can't be asked for: %s", self._facts.group_id, error)
+            return None
+        if described is None:
+            return None
+        return find_topology_differences(described.topology, self._facts.topology)
 
     def _note_silence(self, error: ConnectionLost, sent_at_s: float) -> None:
         """Note that a heartbeat got no answer, which may have changed what the group knows."""

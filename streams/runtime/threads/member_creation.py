@@ -16,10 +16,9 @@ from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.streams.former_members import name_member
 from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member import StreamsProtocolMember
-from streams.membership.streams.topology_request import TopologyToSend
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
-from streams.runtime.assigning.internal_topics import list_topic_settings
+from streams.runtime.assigning.topology_to_send import describe_topology_to_send
 from streams.runtime.clients import Admin
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
@@ -66,21 +65,13 @@ def _create_streams_member(
 ) -> StreamsProtocolMember:
     """Create a member of a streams group, which tells the broker the topology."""
     topology, config = worker.topology, worker.config
-    topic_settings = list_topic_settings(
-        topology, cut_retention_ms=config.cut_retention_ms, defaults=config.topic_defaults
-    )
     return StreamsProtocolMember(
         MemberFacts(
             topology.application_id,
             name_member(instance_id, worker.start_id),
             # By it the broker keeps a task's standbys off the workers that share its directory.
             worker.directory_id or worker.process_id,
-            TopologyToSend(
-                topology.application_id,
-                assignor.declared,
-                topic_settings,
-                config.replication_factor,
-            ),
+            describe_topology_to_send(topology, assignor.declared, config),
             config.max_poll_interval_ms,
             worker.endpoint,
             config.client_tags,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from typer.testing import CliRunner
 
 from streams import App, serdes, topics
 from streams.commands.root import cli
-from streams.topology.description import TopologyDescription, describe_topology
+from streams.runtime.assigning.topology_to_send import describe_sent_settings
+from streams.topology.description import (
+    TopologyDescription,
+    describe_topology,
+    description_from_json,
+    description_to_json,
+)
 from streams.topology.streams_group_topology import find_sent_differences
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
@@ -48,7 +55,7 @@ ONE = version(lambda app: count(app, "x"))
         ),
         (
             lambda app: count(app, "x", above="more"),
-            ["is in sub-topology 0 of the old version, and in 1 of the new one"],
+            ["is in sub-topology 0 of the old version, and in 1 of the new version"],
         ),
     ],
 )
@@ -59,6 +66,25 @@ def test_a_streams_group_refuses_other_topics_and_other_numbers(
     assert bool(found) == bool(said)
     for each in said:
         assert each in "\n".join(found)
+
+
+def test_settings_of_the_application_are_compared_where_both_versions_are_saved_with_them() -> None:
+    def save(**settings: Any) -> TopologyDescription:
+        app = App("a", **settings)
+        count(app, "x")
+        sent = describe_sent_settings(app.topology(), app.config)
+        return replace(describe_topology(app.topology()), sent_settings=sent)
+
+    kept = save(cut_retention_ms=5_000, replication_factor=3)
+    found = find_sent_differences(save(), kept)
+    assert "changelog 'a-x-changelog' has replication factor the brokers' default of" in found[1]
+    assert found[0] == (
+        "changelog 'a-x-changelog' has min.compaction.lag.ms unset of the old version, "
+        "and 5000 of the new version"
+    )
+    assert find_sent_differences(kept, kept) == ()
+    assert find_sent_differences(ONE, kept) == ()
+    assert description_from_json(description_to_json(kept), "saved") == kept
 
 
 def test_steps_and_outputs_are_not_sent() -> None:
