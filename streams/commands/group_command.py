@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streams.command_lines import format_command
 from streams.command_options import (
     HELP_MARKUP,
     ApplicationArgument,
@@ -24,6 +26,7 @@ from streams.commands.cluster_clients import (
     connect_command,
     exit_on_cluster_error,
 )
+from streams.commands.group_change_commands import configure_group, delete_group
 from streams.commands.output import print_rows
 from streams.commands.preview_command import preview_group
 from streams.commands.reset_command import find_application, reset
@@ -42,7 +45,7 @@ from streams.monitoring.group_report import (
     build_report,
     list_report_partitions,
 )
-from streams.monitoring.streams_group_members import read_members
+from streams.monitoring.streams_group_members import find_missing_topics, read_members
 from streams.settings.config import StreamsConfig
 
 _VERSION_CHARS = 8
@@ -52,10 +55,12 @@ _CLASSIC, _NOT_READY = "classic", "NotReady"
 """The protocol of groups whose leader assigns, and a state of groups of the other one."""
 
 group = typer.Typer(
-    help="Look at groups, reset an application's, or restore its offsets.",
+    help="Look at groups, configure and delete them, reset an application's, or restore offsets.",
     no_args_is_help=True,
     rich_markup_mode=HELP_MARKUP,
 )
+group.command("configure")(configure_group)
+group.command("delete")(delete_group)
 group.command()(reset)
 group.command()(restore_offsets)
 group.command("preview")(preview_group)
@@ -132,7 +137,9 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     ends = clients.admin.fetch_latest_offsets(partitions) if partitions else {}
     offsets = TopicOffsets(counts, committed, ends)
     protocol = _CLASSIC if description.streams is None else STREAMS
-    return build_report(application_id, description.state, members, offsets, protocol)
+    report = build_report(application_id, description.state, members, offsets, protocol)
+    missing = find_missing_topics(description, counts)
+    return replace(report, missing_topics=missing.inputs, missing_internal_topics=missing.internal)
 
 
 def print_report(report: GroupReport, console: Console) -> None:
@@ -247,9 +254,17 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
     if not report.members:
         yield "no worker runs; it goes on at the committed offsets when one starts"
     elif report.protocol == STREAMS and report.state == _NOT_READY:
-        yield "topics are missing, or have wrong partitions: the log of each worker names them"
+        if not (report.missing_topics or report.missing_internal_topics):
+            yield "topics have wrong numbers of partitions: the log of each worker names them"
     elif report.state != STABLE and report.protocol != STREAMS:
         yield "in a rebalance brokers don't tell the tasks: look again in a moment"
+    if report.missing_topics:
+        names = report.missing_topics
+        command = format_command("create-topics", *names, "--partitions", "NUMBER")
+        yield f"source topics {', '.join(names)} are missing: {command} creates them"
+    elif report.missing_internal_topics and report.members:
+        names = report.missing_internal_topics
+        yield f"internal topics {', '.join(names)} are missing: the broker creates them"
     for each in report.members:
         name = _name_member(each)
         if each.problem:

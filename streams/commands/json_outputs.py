@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
+from streams.commands.group_outputs import (
+    DeletedGroupOutput,
+    GroupSettingOutput,
+    ListedGroupOutput,
+    ResetChangeOutput,
+)
 from streams.commands.queried_row import QueriedRowOutput, QueryResultOutput
 from streams.errors import ConfigError
 from streams.log_analysis.report import LogAnalysisOutput
@@ -96,25 +102,6 @@ class ProducedRecordsOutput:
 
     topic: str
     records: int
-
-
-@dataclass(frozen=True)
-class ListedGroupOutput:
-    """Shows a group with its state and protocol."""
-
-    group: str
-    state: str
-    protocol: str
-
-
-@dataclass(frozen=True)
-class ResetChangeOutput:
-    """Shows a change of a reset; offsets are null where there is none."""
-
-    change: Literal["set offset", "delete topic", "remove state"]
-    what: str
-    now: int | None
-    then: int | None
 
 
 @dataclass(frozen=True)
@@ -338,6 +325,8 @@ OUTPUTS: dict[str, Any] = {
     "consume": ConsumedRecordOutput,
     "create-topics": CreatedTopicOutput,
     "doctor": DoctorOutput,
+    "group configure": GroupSettingOutput,
+    "group delete": DeletedGroupOutput,
     "group describe": GroupReport,
     "group list": ListedGroupOutput,
     "group preview": AssignmentPreview,

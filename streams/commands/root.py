@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "group": LazyCommand(
         "streams.commands.group_command:group",
-        "Look at groups, reset an application's, or restore its offsets.",
+        "Look at groups, configure and delete them, reset an application's, or restore offsets.",
     ),
     "state": LazyCommand(
         "streams.commands.state_command:state",

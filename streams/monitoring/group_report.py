@@ -93,7 +93,9 @@ class GroupReport:
     """Reports an application's group.
 
     `former_generation` is the highest that a member came from: the group's own, which brokers don't
-    tell, is higher. `unassigned` are partitions of inputs that no member reads.
+    tell, is higher. `unassigned` are partitions of inputs that no member reads. `missing_topics`
+    are inputs, and `missing_internal_topics` others, that a streams group which is not ready has in
+    its topology and that are not there.
     """
 
     group: str
@@ -103,6 +105,8 @@ class GroupReport:
     unassigned: Sequence[PartitionLag]
     protocol: str = "classic"
     """Who assigns the tasks: a member (`classic`), or the broker (`streams`)."""
+    missing_topics: Sequence[str] = ()
+    missing_internal_topics: Sequence[str] = ()
 
     def as_json(self) -> str:
         """Return the report as indented JSON."""

@@ -7,6 +7,7 @@ task is nor how far it is.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from streams.membership.group_description import GroupDescription
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
@@ -18,6 +19,9 @@ from streams.membership.streams.former_members import find_process_id
 from streams.membership.streams.task_roles import split_task_name
 from streams.monitoring.group_report import GroupMembers, decode_members
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
+from streams.topology.streams_group_topology import INPUT
+
+_NOT_AT_WORK = {"NotReady", "Empty"}
 
 
 def read_members(
@@ -30,6 +34,30 @@ def read_members(
     if description.streams is None:
         return decode_members(group_id, description)
     return _convert_members(group_id, description, description.streams, partition_counts)
+
+
+class MissingTopics(NamedTuple):
+    """Holds topics that a streams group waits for: inputs, and those that its broker creates."""
+
+    inputs: tuple[str, ...] = ()
+    internal: tuple[str, ...] = ()
+
+
+def find_missing_topics(
+    description: GroupDescription, partition_counts: Mapping[str, int]
+) -> MissingTopics:
+    """Return the topics of a streams group's topology that are not there; none of another group.
+
+    The broker tells its members, and not who describes the group. A group that has all topics may
+    have some that this user may not describe, so that only one that is not at work is looked at.
+    """
+    if description.streams is None or description.state not in _NOT_AT_WORK:
+        return MissingTopics()
+    missing = {key for key in description.streams.topology.topics if key[0] not in partition_counts}
+    return MissingTopics(
+        tuple(sorted(topic for topic, role in missing if role == INPUT)),
+        tuple(sorted({topic for topic, role in missing if role != INPUT})),
+    )
 
 
 def _convert_members(

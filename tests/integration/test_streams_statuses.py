@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
+from typer.testing import CliRunner
 
 from streams import App, StreamsError, serdes
+from streams.commands.root import cli
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.processes import HANG_LIMIT_S, wait_until
 
@@ -57,6 +59,8 @@ def test_a_source_topic_that_is_gone_is_waited_for_and_then_ends_the_application
         what=lambda: caplog.text,
     )
     wait_until(lambda: running.state == "REBALANCING", what=lambda: running.state)
+    described = ["group", "describe", topics.application, "--bootstrap-servers", topics.servers]
+    assert f"source topics {rows} are missing: " in CliRunner().invoke(cli, described).stdout
     health = running.health()
     assert not health.healthy
     assert any("has no tasks any more, the broker says: " in each for each in health.why)

@@ -13,7 +13,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from streams.common.addresses import Address
 from streams.common.topic_partitions import Partition
@@ -50,6 +50,13 @@ class ClusterDescription(NamedTuple):
 
 class TopicSetting(NamedTuple):
     """Holds a setting of a topic; `is_default` tells that the topic itself does not set it."""
+
+    value: str | None
+    is_default: bool
+
+
+class GroupSetting(NamedTuple):
+    """Holds a configuration of a group; `is_default` tells that it is the brokers' value."""
 
     value: str | None
     is_default: bool
@@ -179,6 +186,39 @@ class ClusterAdmin:
             accepted_code=KafkaError.GROUP_ID_NOT_FOUND,
         )
 
+    def fetch_group_settings(self, group: str) -> dict[str, GroupSetting]:
+        """Return the configurations of a group by name; the group need not exist."""
+        resource = ConfigResource(ConfigResource.Type.GROUP, group)
+        entries = self._request_of_broker(
+            lambda: self._admin.describe_configs([resource])[resource],
+            *(f"configurations of group {group}", "DescribeConfigs", group),
+        )
+        return {
+            name: GroupSetting(entry.value, entry.source != _GROUP_SOURCE)
+            for name, entry in entries.items()
+        }
+
+    def alter_group_settings(self, group: str, changes: Mapping[str, str | None]) -> None:
+        """Set configurations of a group, all or none; None takes the group's own value away.
+
+        Raises StreamsError (INVALID_CONFIG) for a name or a value that brokers don't take.
+        """
+        entries = [
+            ConfigEntry(
+                name,
+                value or "",
+                incremental_operation=AlterConfigOpType.DELETE
+                if value is None
+                else AlterConfigOpType.SET,
+            )
+            for name, value in changes.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
+        self._request_of_broker(
+            lambda: self._admin.incremental_alter_configs([resource])[resource],
+            *(f"configurations of group {group}", "AlterConfigs", group),
+        )
+
     def set_group_offsets(
         self,
         group: str,
@@ -261,3 +301,5 @@ _MOVED_ERRORS = {
 """Errors of a broker that has done nothing, since another one has to, or it is not ready yet."""
 _TOPIC_SOURCE = 1
 """ConfigSource.DYNAMIC_TOPIC_CONFIG, which brokers say of what a topic itself sets."""
+_GROUP_SOURCE = 8
+"""ConfigSource.GROUP_CONFIG, which brokers say of what a group itself has."""

@@ -34,6 +34,7 @@ def test_each_command_that_reaches_a_broker_takes_its_connection_from_a_file() -
         *("consume", "import-offsets", "query"),
         *(f"topics {name}" for name in ("list", "describe", "create", "delete", "tail")),
         *(f"group {name}" for name in ("list", "describe", "preview", "reset", "restore-offsets")),
+        *("group configure", "group delete"),
         *("changelog dump", "txn list", "txn abort"),
     }
     assert list_commands_with("--connection") == reaching
