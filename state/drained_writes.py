@@ -108,6 +108,6 @@ def serialize_overlay(
     return drained
 
 
-def write_after_drain(store_name: str) -> RuntimeError:
+def create_write_after_drain_error(store_name: str) -> RuntimeError:
     """Return the error of a write between `drain_writes` and the outcome of the transaction."""
     return RuntimeError(f"store {store_name!r}: a write after drain would miss the changelog")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, TypeVar
 
 from state.cache import ObjectCache
-from state.drained_writes import write_after_drain
+from state.drained_writes import create_write_after_drain_error
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.guessed_names import explain_guessed_names
 from state.keys import (
@@ -66,7 +66,7 @@ class SessionStore(SessionLayout[V]):
         """
         encoded = self._serialize_key(session.key)
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         if self._admit_write(session.end_ms):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
             self._remember_session_bounds(encoded, session)
@@ -175,7 +175,7 @@ class SessionStore(SessionLayout[V]):
     ) -> StoreEntry[Windowed[Any], V]:
         """Remove a session that `find_sessions_to_merge` has found, and return its entry."""
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         session = found_entry.key
         if self._recent is not None:  # a rollback brings the session back, and forgets all bounds
             key_bytes = disk_key[SEGMENT_BYTES:-SESSION_SUFFIX_BYTES]
@@ -200,7 +200,7 @@ class SessionStore(SessionLayout[V]):
         made.
         """
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         end_ms = session.end_ms
         if not self._admit_write(end_ms):
             return None

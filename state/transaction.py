@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar
 from state.cache import ObjectCache
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_hold_disk_back
-from state.drained_writes import DrainedWrites, serialize_overlay, write_after_drain
+from state.drained_writes import DrainedWrites, create_write_after_drain_error, serialize_overlay
 from state.early_serialization import (
     ChangeLimit,
     EarlySerializedEntries,
@@ -323,7 +323,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         It belongs to this transaction from now on, and is discarded with it in a rollback.
         """
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         held = self._cached.entries.pop(disk_key, None)
         if held is None:
             copied = self._copy_key(key, disk_key)
@@ -342,7 +342,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self, disk_key: bytes, key: K, value: V | None, timestamp_ms: int | None
     ) -> None:
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         if timestamp_ms is None:
             timestamp_ms = self.clock()
         held = self._overlay.get(disk_key)

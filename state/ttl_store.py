@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from state.cache import ObjectCache
-from state.drained_writes import DrainedWrites, write_after_drain
+from state.drained_writes import DrainedWrites, create_write_after_drain_error
 from state.entry import StoreEntry
 from state.key_value import KeyValueStore
 from state.keys import DiskKey, StoredBytes, unpack_time
@@ -108,7 +108,7 @@ class TtlStore(KeyValueStore[K, V]):
             timestamp_ms = self.clock()
         if value is not None and not self._is_live(timestamp_ms):
             if self._drained is not None:
-                raise write_after_drain(self.name)
+                raise create_write_after_drain_error(self.name)
             self.dropped += 1
             return
         super()._write_value(disk_key, key, value, timestamp_ms)

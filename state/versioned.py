@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from state.cache import ObjectCache, estimate_entry_bytes
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_hold_disk_back
-from state.drained_writes import write_after_drain
+from state.drained_writes import create_write_after_drain_error
 from state.entry import StoreEntry
 from state.errors import create_store_serde_error
 from state.guessed_names import explain_guessed_names
@@ -122,7 +122,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         the first.
         """
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         encoded = self._serialize_key(key)
         if timestamp_ms is None:
             timestamp_ms = self.clock()

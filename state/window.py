@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
 from state.cache import ObjectCache
-from state.drained_writes import write_after_drain
+from state.drained_writes import create_write_after_drain_error
 from state.entry import StoreEntry, ValueAndTimestamp, to_value_and_timestamp
 from state.errors import create_store_serde_error
 from state.guessed_names import explain_guessed_names
@@ -74,7 +74,7 @@ class WindowStore(SegmentedStore[V]):
         """
         encoded = self._serialize_key(key)
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         if not self._admit_write(window_start_ms):
             return False
         disk_key = self._build_disk_key(encoded, window_start_ms, 0)
@@ -93,7 +93,7 @@ class WindowStore(SegmentedStore[V]):
         except Exception as error:
             raise create_store_serde_error(self.name, "key", key, error) from error
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         if window_start_ms > self._stream_time_ms:
             self._stream_time_ms = window_start_ms
         elif window_start_ms <= self._stream_time_ms - self._retention_ms:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from state.disk_backed import DiskBackedStore
 from state.disk_layout import read_checkpoint_or_hold_disk_back
-from state.drained_writes import write_after_drain
+from state.drained_writes import create_write_after_drain_error
 from state.early_serialization import ChangeLimit
 from state.entry import StoreEntry
 from state.keys import SEQUENCE_MAX, TIME_MAX, WINDOW_SUFFIX_BYTES, StartMs, pack_window
@@ -74,7 +74,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         """
         encoded = self._serialize_key(key)
         if self._drained is not None:
-            raise write_after_drain(self.name)
+            raise create_write_after_drain_error(self.name)
         if value is None:
             return True
         serialized: Any = self._serialize_put(value)

@@ -64,7 +64,7 @@ class DatabaseFigureReader:
                         spec = specs[name]
                         values = _read_properties(logged.disk, spec)
                         seen.add((task.name, name))
-                        if recorded := self._recorder.record(
+                        if recorded := self._recorder.record_and_compute_figures(
                             (task.name, name), logged.disk.read_statistics(STATISTICS_NAMES)
                         ):
                             values |= recorded

@@ -52,5 +52,5 @@ def build_histogram(name: str, histograms: Mapping[str, LatencyHistogram]) -> Me
     definition = find_definition(name)
     family = HistogramMetricFamily(name, definition.help, labels=definition.labels)
     for label, histogram in histograms.items():
-        family.add_metric([label], histogram.cumulate(), histogram.sum_s)
+        family.add_metric([label], histogram.cumulate_counts(), histogram.sum_s)
     return family

@@ -67,7 +67,7 @@ class RocksStatisticsRecorder:
         self._readings: dict[tuple[str, ...], tuple[_Reading, _Reading]] = {}
         """The reading to compare with, and a later one that takes its place in time."""
 
-    def record(
+    def record_and_compute_figures(
         self, store: tuple[str, ...], statistics: Mapping[str, DatabaseStatistic]
     ) -> dict[str, float]:
         """Return the figures of a store by Kafka Streams' names, and keep this reading."""

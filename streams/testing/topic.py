@@ -54,7 +54,7 @@ class TopicReader:
         None if all were read.
         """
         heads = (self._find_next(partition) for partition in self._list_partitions())
-        message = min((m for m in heads if m is not None), key=_write_number, default=None)
+        message = min((m for m in heads if m is not None), key=_get_write_number, default=None)
         if message is not None:
             self._positions[Partition(self._topic, message.partition())] = message.offset() + 1
         return message
@@ -87,10 +87,10 @@ class TopicReader:
             log = self._cluster.logs[partition]
             found += log.read_committed(positions.get(partition, 0))
             self._positions[partition] = log.last_stable_offset
-        return sorted(found, key=_write_number)
+        return sorted(found, key=_get_write_number)
 
 
-def _write_number(message: Message) -> int:
+def _get_write_number(message: Message) -> int:
     """Return the number of a message in the order in which all were written."""
     return message.number
 

@@ -11,7 +11,11 @@ from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.graph.nodes import StoreKind
 from streams.runtime.changelogs.window_expiry import name_expiry_entries
-from streams.runtime.offsets.offset_metadata import hash_name, list_entry_names, measure_entries
+from streams.runtime.offsets.offset_metadata import (
+    compute_entries_size_bytes,
+    hash_name,
+    list_entry_names,
+)
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.runtime.offsets.store_commits import name_commit_entries
 from streams.topology.build import Subtopology, Topology
@@ -29,7 +33,7 @@ def check_metadata_sizes(topology: Topology, limit_bytes: int) -> None:
     for sub in topology.subtopologies:
         names = _changelog_store_names(sub)
         steps = sub.stream_time_names
-        size = measure_entries(len(names) + len(steps))
+        size = compute_entries_size_bytes(len(names) + len(steps))
         if size > limit_bytes:
             problems.append(
                 f"sub-topology {sub.number} has {format_count(len(names), 'store')} "

@@ -261,14 +261,14 @@ def count_other_entries(inputs: Collection[str], stores: Collection[str]) -> int
     return 4 + 2 * len(inputs) + len(stores)
 
 
-def measure_entries(count: int) -> int:
+def compute_entries_size_bytes(count: int) -> int:
     """Return the size in bytes of metadata with one time and `count` hashed positions."""
     return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count)
 
 
 def do_entries_fit(count: int, bytes_max: int) -> bool:
     """Return whether metadata with one time and `count` hashed positions fit `bytes_max`."""
-    return measure_entries(count) <= bytes_max
+    return compute_entries_size_bytes(count) <= bytes_max
 
 
 def _encoded_size(data_bytes: int) -> int:

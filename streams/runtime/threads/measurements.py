@@ -42,7 +42,7 @@ class LatencyHistogram:
         self.counts[bisect_left(LATENCY_BOUNDS_S, latency_s)] += 1
         self.sum_s += latency_s
 
-    def cumulate(self) -> list[tuple[UpperBound, Count]]:
+    def cumulate_counts(self) -> list[tuple[UpperBound, Count]]:
         """Return the upper bound of each bucket, and how many latencies were up to that."""
         total, found = 0, []
         for bound, count in zip((*LATENCY_BOUNDS_S, float("inf")), self.counts, strict=True):

@@ -36,7 +36,7 @@ def test_a_disk_that_collects_none_has_none(tmp_path: Path) -> None:
     disk = RocksDisk(tmp_path / "s")
     write(disk)
     assert disk.read_statistics(STATISTICS_NAMES) == {}
-    assert RocksStatisticsRecorder(Clock().monotonic_s).record(STORE, {}) == {}
+    assert RocksStatisticsRecorder(Clock().monotonic_s).record_and_compute_figures(STORE, {}) == {}
     disk.close()
 
 
@@ -45,7 +45,7 @@ def test_rates_are_those_since_a_reading_of_30_to_60_seconds_ago(disk: RocksDisk
     recorder = RocksStatisticsRecorder(clock.monotonic_s)
 
     def read() -> dict[str, float]:
-        return recorder.record(STORE, disk.read_statistics(STATISTICS_NAMES))
+        return recorder.record_and_compute_figures(STORE, disk.read_statistics(STATISTICS_NAMES))
 
     write(disk)
     first = read()
@@ -74,7 +74,7 @@ def test_rates_are_those_since_a_reading_of_30_to_60_seconds_ago(disk: RocksDisk
 def test_flushes_and_lookups_in_tables_are_counted(disk: RocksDisk) -> None:
     clock = Clock()
     recorder = RocksStatisticsRecorder(clock.monotonic_s)
-    recorder.record(STORE, disk.read_statistics(STATISTICS_NAMES))
+    recorder.record_and_compute_figures(STORE, disk.read_statistics(STATISTICS_NAMES))
     for first in range(0, 4 * KEYS, KEYS):  # more than goes through the log, so that it is flushed
         changes = [(f"key-{n}".encode(), b"x" * 4_096) for n in range(first, first + KEYS)]
         disk.load_changes(changes, StoreCheckpoint(first, "t"))
@@ -83,7 +83,7 @@ def test_flushes_and_lookups_in_tables_are_counted(disk: RocksDisk) -> None:
         for number in range(KEYS):
             disk.get(f"key-{number}".encode())
     clock.elapsed_s += 10
-    figures = recorder.record(STORE, disk.read_statistics(STATISTICS_NAMES))
+    figures = recorder.record_and_compute_figures(STORE, disk.read_statistics(STATISTICS_NAMES))
     assert figures["memtable-bytes-flushed-total"] > 0
     assert 0 < figures["memtable-flush-time-avg"] <= figures["memtable-flush-time-max"] < 10_000
     assert figures["block-cache-data-hit-ratio"] == pytest.approx(0.5, abs=0.1)
@@ -99,7 +99,7 @@ def test_a_store_that_is_opened_again_begins_anew(tmp_path: Path) -> None:
         disk = RocksDisk(tmp_path / "s", collect_statistics=True)
         if not rates:
             write(disk)
-        read = recorder.record(STORE, disk.read_statistics(STATISTICS_NAMES))
+        read = recorder.record_and_compute_figures(STORE, disk.read_statistics(STATISTICS_NAMES))
         rates.append(read["bytes-written-rate"])
         clock.elapsed_s += 10
         disk.close()
@@ -112,7 +112,7 @@ def test_readings_of_closed_stores_are_forgotten() -> None:
     rates = []
     for count, open_store in ((5, STORE), (25, ("0_1", "counts")), (45, STORE)):
         counts = dict.fromkeys(STATISTICS_NAMES, DatabaseStatistic(count))
-        rates.append(recorder.record(STORE, counts)["bytes-read-rate"])
+        rates.append(recorder.record_and_compute_figures(STORE, counts)["bytes-read-rate"])
         recorder.forget_others({open_store})
         clock.elapsed_s += 10
     assert rates == [0, 2, 0]

@@ -66,7 +66,7 @@ def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
     histogram = LatencyHistogram()
     for latency_s in (0.005, 0.02, -7.0, 10_000.0):
         histogram.observe(latency_s)
-    cumulated = dict(histogram.cumulate())
+    cumulated = dict(histogram.cumulate_counts())
     assert cumulated["0.005"] == 2
     assert cumulated["0.01"] == 2
     assert cumulated["0.025"] == cumulated["3600.0"] == 3
@@ -113,7 +113,7 @@ def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
     measured.add_commit(now_ms=3_000)
     measured.add_commit(now_ms=9_000)
     assert measured.latency.sum_s == pytest.approx(2.0)
-    assert dict(measured.latency.cumulate())["+Inf"] == 1
+    assert dict(measured.latency.cumulate_counts())["+Inf"] == 1
 
 
 def test_a_latency_ends_with_the_slice_where_results_can_be_read_before_the_commit() -> None:
@@ -124,7 +124,9 @@ def test_a_latency_ends_with_the_slice_where_results_can_be_read_before_the_comm
     measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", -1)], 0.1, now_ms=2_000)
     measured.add_slice_and_tell_if_sampled("0_0", [], 0.1, now_ms=2_000)
     assert measured.latency.sum_s == pytest.approx(1.0)
-    assert dict(measured.latency.cumulate())["+Inf"] == 1, "a record without a time has no latency"
+    assert dict(measured.latency.cumulate_counts())["+Inf"] == 1, (
+        "a record without a time has no latency"
+    )
 
 
 def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) -> None:
@@ -136,7 +138,7 @@ def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) ->
     assert list_consumed(measured) == {("0_0", "in"): 3, ("0_1", "in"): 1}
     assert measured.timings.process_records.sum == 4, "a commit observes the slices before it"
     assert sorted(measured.seconds_by_task) == ["0_0", "0_1"]
-    assert dict(measured.latency.cumulate())["+Inf"] > 0
+    assert dict(measured.latency.cumulate_counts())["+Inf"] > 0
     assert set(measured.lags) == {Partition("in", 0), Partition("in", 1)}
 
 
