@@ -54,6 +54,7 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "create-topics": _CLUSTER,
     "explain-error": (),
     "export": (),  # with --verify, which asks no broker
+    "group configure": _CLUSTER,
     "group describe": _CLUSTER,
     "group list": _CLUSTER,
     "group reset": _CLUSTER,

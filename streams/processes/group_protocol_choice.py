@@ -20,7 +20,7 @@ import logging
 from contextlib import closing
 from typing import NamedTuple
 
-from streams.command_lines import format_kafka_command
+from streams.command_lines import format_command
 from streams.errors import BrokerUnavailable, ConfigError, StreamsError
 from streams.membership.connection import BrokerConnection, ConnectionLost, OpenConnection
 from streams.membership.streams.group_session import (
@@ -168,11 +168,7 @@ def _warn_of_unused_settings(
         if name in changed
     ]
     if given:
-        command = format_kafka_command(
-            "kafka-configs.sh",
-            *("--alter", "--entity-type", "groups", "--entity-name", group_id),
-            *("--add-config", ",".join(given)),
-        )
+        command = format_command("group configure", group_id, *given)
         log.warning(
             "with group_protocol='streams' %s of this worker %s not used: the group has it on the "
             "broker, set it there: %s",

@@ -269,3 +269,36 @@ def test_a_shutdown_of_the_application_ends_every_worker(topics: Topics, tmp_pat
         errors.append(str(raised.value))
     assert any("is poison" in error for error in errors)
     assert all("is poison" in each or "requested a shutdown" in each for each in errors)
+
+
+def test_a_plan_compares_with_the_topology_of_the_group_that_is_there(
+    topics: Topics, new_worker: NewWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Change nothing of the topology, and a setting that goes into those of internal topics."""
+    monkeypatch.setenv(VARIABLE, "streams")
+    worker = new_worker()
+    worker.start()
+    load_and_wait(topics)
+    worker.finish()
+    module = topics.application.replace("-", "_")
+    (tmp_path / f"{module}.py").write_text(
+        "from tests.integration.worker import build\n"
+        f"names = ({topics.application!r}, {topics.source!r}, {topics.target!r})\n"
+        "same = build(*names, kind='count')\n"
+        "other = build(*names, kind='count', topic_defaults={'segment.ms': '60000'})\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def plan(app: str) -> dict[str, Any]:
+        options = ["--bootstrap-servers", topics.servers, "--json"]
+        result = CliRunner().invoke(cli, ["plan", f"{module}:{app}", *options])
+        planned: dict[str, Any] = json.loads(result.stdout)
+        assert result.exit_code == planned["status"], result.output
+        return planned
+
+    assert (plan("same")["status"], plan("same")["refusals"]) == (0, [])
+    refused = plan("other")
+    assert refused["status"] == 4
+    changelog = f"changelog '{topics.application}-counts-changelog'"
+    (refusal,) = refused["refusals"]
+    assert f"{changelog} has segment.ms unset of the group, and 60000 of this worker" in refusal

@@ -23,6 +23,7 @@ from streams.membership.protocol import (
     encode_assignment,
     encode_subscription,
 )
+from streams.membership.streams.described_group import StreamsGroupDescription
 from streams.monitoring.group_report import (
     GroupReport,
     TopicOffsets,
@@ -30,9 +31,11 @@ from streams.monitoring.group_report import (
     decode_members,
     list_report_partitions,
 )
+from streams.monitoring.streams_group_members import MissingTopics, find_missing_topics
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
+from streams.topology.streams_group_topology import CHANGELOG, INPUT, SentTopic, SentTopology
 
 COUNTS = {"x": 2, "users": 2, "a-counts-changelog": 2}
 ENDS = {
@@ -208,3 +211,24 @@ def test_the_topics_of_a_pattern_are_those_to_which_a_member_subscribes() -> Non
     )
     (found,) = report(one).members
     assert [(each.topic, each.lag) for each in found.active[0].partitions] == [("x", 10)]
+
+
+def test_topics_that_a_group_waits_for_are_named_with_the_command_that_creates_inputs() -> None:
+    def find(state: str, *missing: str) -> MissingTopics:
+        topics = {("x", INPUT): SentTopic(0), ("a-c-changelog", CHANGELOG): SentTopic(0)}
+        group = StreamsGroupDescription(state, 2, 2, (), {}, {}, SentTopology(topics))
+        description = GroupDescription(state, "streams", "streams", (), group)
+        there = {topic: 1 for topic, _ in topics if topic not in missing}
+        return find_missing_topics(description, there)
+
+    assert find("NotReady") == MissingTopics()
+    assert find("NotReady", "x", "a-c-changelog") == MissingTopics(("x",), ("a-c-changelog",))
+    assert find("Empty", "x") == MissingTopics(("x",), ())
+    assert find("Stable", "x") == MissingTopics(), "it may be one that this user may not describe"
+    waiting = replace(
+        report(one(), state="NotReady"), protocol="streams", missing_topics=("x", "y")
+    )
+    assert "source topics x, y are missing: `millrace create-topics x y" in print_text(waiting)
+    waiting = replace(waiting, missing_topics=(), missing_internal_topics=("a-c-changelog",))
+    assert "internal topics a-c-changelog are missing: the broker" in print_text(waiting)
+    assert "wrong numbers of partitions" in print_text(replace(waiting, missing_internal_topics=()))

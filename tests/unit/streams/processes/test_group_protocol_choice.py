@@ -183,7 +183,7 @@ def test_settings_that_the_broker_decides_are_pointed_out(
     config = load("streams", num_standby_replicas=1, acceptable_recovery_lag=5)
     assert choose(config, Opener(broker)) == "streams"
     assert "num_standby_replicas of this worker is not used" in caplog.text
-    assert "--add-config streams.num.standby.replicas=1" in caplog.text
+    assert "group configure app streams.num.standby.replicas=1" in caplog.text
     assert "no use for acceptable_recovery_lag" in caplog.text
 
 
