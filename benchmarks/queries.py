@@ -8,9 +8,13 @@ no records come, and while some come all the time. What they cost the workers is
 time.
 
 Then the workers have more records than they can count. In each round they are left alone for some
-seconds and are asked 1 000 times a second for as long, in turns; the ratio is of the records that
-were committed in both. Client, workers and broker share the machine: what queries take from the
-stream where cores are to spare is less.
+seconds, beside a client that sends 1 000 queries a second to a process that does nothing but answer
+(`control_server`), and are asked these queries themselves, in turns. Client, workers and broker
+share the machine, so that what the client takes is in the second and the third: the ratio of these
+is what workers lose by answering. The processor time of the stream threads by record, and of all
+other threads of the workers by query, say where it goes.
+
+`--switch-interval-ms` gives workers another time after which a thread gets Python's interpreter.
 """
 
 from __future__ import annotations
@@ -22,8 +26,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated, NamedTuple
@@ -35,7 +40,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.queried import INPUT, PARTITIONS, STORE
+from benchmarks.queried import INPUT, PARTITIONS, STORE, SWITCH_VARIABLE
 from benchmarks.query_client import Address, QueryConnection, QueryLoad, find_quantile
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
@@ -62,10 +67,13 @@ console = Console(width=110)
 class QueriedWorker(ServerProcess):
     """Represents a worker that answers queries at `address`."""
 
-    def __init__(self, number: int, servers: str, port: int, root: Path) -> None:
+    def __init__(
+        self, number: int, servers: str, port: int, root: Path, switch_interval_ms: str
+    ) -> None:
         super().__init__(f"queried-{number}")
         self.address: Address = ("127.0.0.1", port)
         self._environment = {
+            SWITCH_VARIABLE: switch_interval_ms,
             "MILLRACE_BOOTSTRAP_SERVERS": servers,
             "MILLRACE_STATE_DIR": str(root / f"machine-{number}"),
             "MILLRACE_QUERY_PORT": str(port),
@@ -81,6 +89,33 @@ class QueriedWorker(ServerProcess):
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS_S
 
+    def read_thread_times_s(self) -> list[float]:
+        """Return the processor time of each thread, the most first: that is the stream thread's."""
+        tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        return sorted((int(each.read_text().split()[0]) / 1e9 for each in tasks), reverse=True)
+
+
+class ControlServer(ServerProcess):
+    """Represents a process that answers each request at `address` with the same row."""
+
+    def __init__(self) -> None:
+        super().__init__("control")
+        [port] = free_ports(1)
+        self.address: Address = ("127.0.0.1", port)
+        self.spawn([sys.executable, "-m", "benchmarks.control_server", str(port)])
+
+
+class StreamFigures(NamedTuple):
+    """Holds what was committed and answered a second, and the processor seconds that took.
+
+    `stream_s` is that of the stream threads, `others_s` of all other threads of the workers.
+    """
+
+    records: float
+    queries: float
+    stream_s: float
+    others_s: float
+
 
 class Lookups(NamedTuple):
     """Holds the figures of look-ups of one kind: seconds each, and of processors of workers."""
@@ -92,7 +127,7 @@ class Lookups(NamedTuple):
 class QueryBench:
     """Holds the workers, and writes the records that they count."""
 
-    def __init__(self, stack: ExitStack, servers: str, root: Path) -> None:
+    def __init__(self, stack: ExitStack, servers: str, root: Path, switch_interval_ms: str) -> None:
         self._random = Random(1)
         admin = AdminClient({"bootstrap.servers": servers})
         admin.create_topics([NewTopic(INPUT, PARTITIONS, 1)])[INPUT].result(HANG_LIMIT_S)
@@ -103,10 +138,13 @@ class QueryBench:
         self._consumer = Consumer({"bootstrap.servers": servers, "group.id": "bench-queries"})
         stack.callback(self._consumer.close)
         self._workers = [
-            QueriedWorker(number, servers, port, root) for number, port in enumerate(free_ports(2))
+            QueriedWorker(number, servers, port, root, switch_interval_ms)
+            for number, port in enumerate(free_ports(2))
         ]
         for worker in self._workers:
             stack.callback(worker.close)
+        self._control = ControlServer()
+        stack.callback(self._control.close)
         self._owners: dict[int, Address] = {}
         self.write_records(len(KEYS))
         self.start_workers()
@@ -211,21 +249,41 @@ class QueryBench:
             if per_second:
                 thread.join()
 
-    def measure_stream(self, span_s: float, per_second: int) -> tuple[float, float]:
-        """Return the records a second that were committed, and the queries that were answered."""
+    def choose_mixed_query(self, kinds: Random) -> tuple[Address, str]:
+        """Return a random key's path, and the worker that has it or, as often, the other one."""
+        return self.choose_query(is_routed=kinds.random() < 0.5)
+
+    def choose_control_query(self, kinds: Random) -> tuple[Address, str]:
+        """Return what `choose_mixed_query` does, for the process that answers it with any row."""
+        return self._control.address, self.choose_mixed_query(kinds)[1]
+
+    def measure_stream(
+        self, span_s: float, choose_query: Callable[[Random], tuple[Address, str]] | None
+    ) -> StreamFigures:
+        """Measure the stream beside queries, or without any."""
         load = None
-        if per_second:
-            kinds = Random(2)
-            load = QueryLoad(
-                lambda: self.choose_query(is_routed=kinds.random() < 0.5), per_second, _THREADS
-            )
+        if choose_query is not None:
+            load = QueryLoad(partial(choose_query, Random(2)), RATE_WANTED, _THREADS)
         try:
             before, began_s = self.count_committed(), time.perf_counter()
+            stream_s, others_s = self._read_thread_times_s()
             time.sleep(span_s)
-            records = (self.count_committed() - before) / (time.perf_counter() - began_s)
+            records = self.count_committed() - before
+            took_s = time.perf_counter() - began_s
+            stream_end_s, others_end_s = self._read_thread_times_s()
         finally:  # or its threads would never end
             answered = 0.0 if load is None else load.finish()
-        return records, answered
+        return StreamFigures(
+            records / took_s,
+            answered,
+            (stream_end_s - stream_s) / took_s,
+            (others_end_s - others_s) / took_s,
+        )
+
+    def _read_thread_times_s(self) -> tuple[float, float]:
+        """Return the processor time of both stream threads, and of all other threads of workers."""
+        times_s = [worker.read_thread_times_s() for worker in self._workers]
+        return sum(each[0] for each in times_s), sum(sum(each[1:]) for each in times_s)
 
 
 def print_latencies(bench: QueryBench, count: int) -> list[str]:
@@ -254,41 +312,78 @@ def print_latencies(bench: QueryBench, count: int) -> list[str]:
     return lines
 
 
-def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> str:
-    """Measure the stream with and without queries in turns; print and return the ratios."""
-    alone: list[float] = []
-    asked: list[float] = []
-    answered: list[float] = []
+def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> list[str]:
+    """Measure the stream with and without queries in turns; print a table, and return it."""
+    ways = {
+        "nothing": None,
+        "the client alone": bench.choose_control_query,
+        "queries": bench.choose_mixed_query,
+    }
+    found: dict[str, list[StreamFigures]] = {name: [] for name in ways}
     bench.stop_workers()
-    bench.write_records(int((_WARMUP_S + rounds * span_s * 2) * _RECORDS_MAX))
+    bench.write_records(int((_WARMUP_S + rounds * (span_s + 1.0) * len(ways)) * _RECORDS_MAX))
     bench.start_workers()
     time.sleep(_WARMUP_S)
     for number in range(rounds):
-        ways = (0, RATE_WANTED) if number % 2 else (RATE_WANTED, 0)
-        for per_second in ways:
-            records, queries = bench.measure_stream(span_s, per_second)
+        for name in list(ways)[:: 1 if number % 2 else -1]:
+            found[name].append(bench.measure_stream(span_s, ways[name]))
             if bench.count_committed() >= bench.count_written():
                 raise RuntimeError("the workers have counted all records before the last round")
-            (asked if per_second else alone).append(records)
-            if per_second:
-                answered.append(queries)
+    alone = [each.records for each in found["nothing"]]
     record("queries", "stream", "alone", RATE, alone, baseline=True)
+    asked = [each.records for each in found["queries"]]
     record("queries", "stream", f"{RATE_WANTED} queries/s", RATE, asked)
-    ratios = [one / other for one, other in zip(asked, alone, strict=True)]
+    return print_stream_table(found, rounds)
+
+
+def print_stream_table(found: dict[str, list[StreamFigures]], rounds: int) -> list[str]:
+    """Print what was left of the stream in a table, and return it in Markdown."""
+    columns = ("beside", "queries/s", "records/s", "of alone", "µs a record", "ms a query")
+    table = Table(title=f"a stream that never rests, medians of {rounds} rounds")
+    for column in columns:
+        table.add_column(column, justify="right")
+    lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
+    alone = found["nothing"]
+    others_s = statistics.median(each.others_s for each in alone)
+    for name, figures in found.items():
+        shares = [one.records / other.records for one, other in zip(figures, alone, strict=True)]
+        spread = f"{statistics.median(shares):.2f} ({min(shares):.2f} to {max(shares):.2f})"
+        record_us = statistics.median(1e6 * each.stream_s / each.records for each in figures)
+        queries = statistics.median(each.queries for each in figures)
+        query_ms = ""
+        if name == "queries":
+            cost_s = statistics.median(each.others_s for each in figures) - others_s
+            query_ms = f"{1_000 * cost_s / queries:.2f}"
+        cells = (
+            name,
+            f"{queries:,.0f}",
+            f"{statistics.median(each.records for each in figures):,.0f}",
+            "1" if name == "nothing" else spread,
+            f"{record_us:.2f}",
+            query_ms,
+        )
+        table.add_row(*cells)
+        lines.append("| " + " | ".join(cells) + " |")
+    console.print(table)
+    lost = statistics.median(
+        one.records / other.records
+        for one, other in zip(found["queries"], found["the client alone"], strict=True)
+    )
     told = (
-        f"{statistics.median(answered):,.0f} queries a second ({RATE_WANTED:,} wanted), half of "
-        f"them routed, leave {statistics.median(ratios):.2f} of the stream's throughput (median of "
-        f"{rounds} rounds, {min(ratios):.2f} to {max(ratios):.2f}): "
-        f"{statistics.median(asked):,.0f} records a second beside them, "
-        f"{statistics.median(alone):,.0f} without."
+        f"Beside the client alone, {lost:.2f} of the stream is left to workers that answer. "
+        "`µs a record` is the processor time of the stream threads, `ms a query` that of all other "
+        "threads of the workers beyond what they take without queries."
     )
     console.print(told)
-    return told
+    return [*lines, "", told]
 
 
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Less of everything.")] = False,
     rounds: Annotated[int, typer.Option(help="Rounds with and without queries.")] = 5,
+    switch_interval_ms: Annotated[
+        str, typer.Option(help="After how long a thread of a worker gets the interpreter.")
+    ] = "",
     write: Annotated[
         bool, typer.Option("--write", help="Write both into docs/queries.md.")
     ] = False,
@@ -297,11 +392,11 @@ def bench(
     with ExitStack() as stack:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at("embedded", root))
-        queried = QueryBench(stack, servers, root)
+        queried = QueryBench(stack, servers, root, switch_interval_ms)
         lines = print_latencies(queried, 300 if quick else 2_000)
         told = print_throughput(queried, 2 if quick else rounds, 2.0 if quick else 3.0)
         if write:
-            write_measured(_PAGE, "make bench-queries", "\n".join([*lines, "", told]))
+            write_measured(_PAGE, "make bench-queries", "\n".join([*lines, "", *told]))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streams.queries.endpoint_client import EndpointClient
 
 
-_SWITCH_S = 0.001
+SWITCH_INTERVAL_S = 0.001
 """The seconds after which a thread gets Python's interpreter from one that never rests: Python's
 5 ms are as long as ten look-ups take."""
 
@@ -76,7 +76,7 @@ class QueryEndpoint:
             server = QueryServer(api, self._bound, host, certificate)
             exits.callback(server.stop_serving)
             exits.callback(reads.stop_waiting)
-            sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
+            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_S))
             running.ports["query_port"] = self._bound.getsockname()[1]
 
     def _create_client(self) -> EndpointClient:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
 from typing import TypeAlias
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, quote_plus
 
-import httpcore
+import httptools
 import orjson
 
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError, QueryFailed, StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.queries.committed_reads import Position
+from streams.queries.endpoint_connections import EndpointConnections, EndpointResponse
 from streams.queries.http_texts import (
     decode_result,
     decode_row,
@@ -46,12 +47,8 @@ _POSITION, _PARTITIONS, _AGE, _LAG, _MORE = (
 )
 WAIT_MS_MAX = 60_000
 """The ms that a worker waits at most before it answers."""
-_CONNECTIONS_MAX = 64
-_IDLE_S = 20.0
-"""The seconds for which a connection is kept: fewer than the other side keeps it."""
 _NO_TLS = QueryTls()
-_WAITS = ("connect", "pool", "read", "write")
-_ERRORS = (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError)
+_ERRORS = (OSError, httptools.HttpParserError, ValueError)
 
 
 class EndpointClient:
@@ -63,25 +60,21 @@ class EndpointClient:
     """
 
     def __init__(self, token: str, tls: QueryTls = _NO_TLS) -> None:
-        self._headers = [(b"Authorization", f"Bearer {token}".encode())] if token else []
+        self._authorization = f"Authorization: Bearer {token}\r\n" if token else ""
         self._tls = tls
-        self._scheme = b"https" if tls.is_used else b"http"
         self._files = ChangedFiles({"authorities": tls.authorities}, time.monotonic)
         self._checked_at_s = time.monotonic()
         self._lock = Lock()
         self._client = self._create_client()
-        self._replaced: list[httpcore.ConnectionPool] = []
+        self._replaced: list[EndpointConnections] = []
         """This holds clients with other authorities, whose requests may still run."""
 
-    def _create_client(self) -> httpcore.ConnectionPool:
+    def _create_client(self) -> EndpointConnections:
         """Create the client, which opens connections when it needs them. Raises ConfigError."""
-        return httpcore.ConnectionPool(
-            ssl_context=self._tls.create_client_context(),
-            max_connections=_CONNECTIONS_MAX,
-            keepalive_expiry=_IDLE_S,
-        )
+        context = self._tls.create_client_context()
+        return EndpointConnections(context if self._tls.is_used else None)
 
-    def _get_client(self) -> httpcore.ConnectionPool:
+    def _get_client(self) -> EndpointConnections:
         """Return the client that trusts the authorities in the file as it is now."""
         with self._lock:
             now_s = time.monotonic()
@@ -125,9 +118,9 @@ class EndpointClient:
         sent_at_s = time.monotonic()
         try:
             response = self._send_request(
-                endpoint, f"{path}?{urlencode(parameters)}", max(timeout_s, 0.001)
+                endpoint, f"{path}?{_format_parameters(parameters)}", max(timeout_s, 0.001)
             )
-        except (*_ERRORS, ValueError) as error:
+        except _ERRORS as error:
             raise StoreUnavailable(
                 f"worker {endpoint} does not answer: {error or type(error).__name__}"
             ) from error
@@ -141,17 +134,11 @@ class EndpointClient:
         answer = _parse_answer(endpoint, decode, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
 
-    def _send_request(self, endpoint: str, target: str, timeout_s: float) -> httpcore.Response:
-        """Return the whole response of the worker at `endpoint`. Raises ValueError, `_ERRORS`."""
-        host, port = parse_address(endpoint)
-        return self._get_client().request(
-            b"GET",
-            httpcore.URL(
-                scheme=self._scheme, host=host.encode(), port=port, target=target.encode()
-            ),
-            headers=[(b"Host", endpoint.encode()), *self._headers],
-            extensions={"timeout": dict.fromkeys(_WAITS, timeout_s)},
-        )
+    def _send_request(self, endpoint: str, target: str, timeout_s: float) -> EndpointResponse:
+        """Return the whole response of the worker at `endpoint`. Raises `_ERRORS`."""
+        head = f"GET {target} HTTP/1.1\r\nHost: {endpoint}\r\n{self._authorization}\r\n"
+        request = head.encode("ascii")
+        return self._get_client().send_request(parse_address(endpoint), request, timeout_s)
 
     def close(self) -> None:
         """Close all connections."""
@@ -181,12 +168,20 @@ def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[RequestPath, dict
     return path, parameters
 
 
+def _format_parameters(parameters: Mapping[str, str]) -> str:
+    """Return the query of a URL; the names have no characters that are to be quoted."""
+    return "&".join(
+        f"{name}={text if text.isalnum() and text.isascii() else quote_plus(text)}"
+        for name, text in parameters.items()
+    )
+
+
 def _parse_answer(
-    endpoint: str, decode: Callable[[bytes], StoreRow], response: httpcore.Response
+    endpoint: str, decode: Callable[[bytes], StoreRow], response: EndpointResponse
 ) -> StoreAnswer:
     """Return the answer in a response. Raises StoreUnavailable for one that no worker sends."""
     try:
-        headers = {name.lower(): value.decode() for name, value in response.headers}
+        headers = {name: value.decode() for name, value in response.headers.items()}
         partitions = headers[_PARTITIONS]
         return StoreAnswer(
             [decode(line) for line in response.content.splitlines()],
@@ -200,7 +195,7 @@ def _parse_answer(
         raise StoreUnavailable(f"worker {endpoint} has sent no rows: {error!r}") from error
 
 
-def _read_problem(response: httpcore.Response) -> str:
+def _read_problem(response: EndpointResponse) -> str:
     """Return the detail of a problem document, or the status of any other response."""
     try:
         return str(orjson.loads(response.content)["detail"])

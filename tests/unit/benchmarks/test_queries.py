@@ -31,5 +31,5 @@ def test_queries_end_when_the_broker_can_not_be_asked(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(queries, "QueryLoad", Load)
     with pytest.raises(RuntimeError, match="does not answer"):
-        FailingBench().measure_stream(0.0, 1_000)
+        FailingBench().measure_stream(0.0, lambda _: (("127.0.0.1", 1), "/"))
     assert finished == [1.0]
