@@ -13,6 +13,7 @@ from streams.doctor import (
     inputs,
     local_workers,
     machine,
+    other_topology,
     pattern_checks,
     queries,
     readers,
@@ -30,7 +31,7 @@ from streams.doctor import (
 )
 from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
-from streams.doctor.findings import RIGHTS, DoctorFinding
+from streams.doctor.findings import RIGHTS, VERSION, DoctorFinding, create_unknown_finding
 from streams.doctor.input_facts import count_recent_records, find_unreadable_records, read_keys
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
@@ -39,6 +40,7 @@ from streams.membership.connection import ConnectionLost
 PointName: TypeAlias = str
 
 Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
+TopicSelection: TypeAlias = Callable[[KnownTopics], frozenset[str]]
 
 
 def list_points() -> list[tuple[PointName, Look]]:
@@ -63,13 +65,27 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         (topics.LEADERS, _check_rights_first(_select_all, _check_leaders)),
         (topics.REPLICAS, _check_rights_first(_select_all, _check_replicas)),
         (topics.DURABILITY, _check_rights_first(_select_all, _check_durability)),
-        (stores.INTERNAL, _check_rights_first(_select_read, store_points.check_internal_topics)),
-        (stores.COUNTS, _check_rights_first(_select_read, store_points.check_partition_counts)),
+        (
+            stores.INTERNAL,
+            _check_topology_first(
+                stores.INTERNAL, _select_read, store_points.check_internal_topics
+            ),
+        ),
+        (
+            stores.COUNTS,
+            _check_topology_first(stores.COUNTS, _select_read, store_points.check_partition_counts),
+        ),
         (pattern_checks.PATTERNS, _check_rights_first(_select_read, store_points.check_patterns)),
-        (stores.SETTINGS, _check_rights_first(_select_internal, store_points.check_settings)),
-        (stores.CHANGELOGS, _check_rights_first(_select_read, store_points.check_changelogs)),
+        (
+            stores.SETTINGS,
+            _check_topology_first(stores.SETTINGS, _select_internal, store_points.check_settings),
+        ),
+        (
+            stores.CHANGELOGS,
+            _check_topology_first(stores.CHANGELOGS, _select_read, store_points.check_changelogs),
+        ),
         (stores.ON_DISK, store_points.check_disk_contents),
-        (stores.VERSION, store_points.check_topology_version),
+        (VERSION, _check_topology_version),
         (
             stores.POSITIONS,
             _check_rights_first(_select_internal, store_points.check_store_positions),
@@ -77,14 +93,23 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         (stores.IDLE, store_points.check_idle_time),
         (
             recreated_inputs.INPUTS,
-            _check_rights_first(_select_read, recreated_input_facts.check_inputs),
+            _check_topology_first(
+                recreated_inputs.INPUTS, _select_read, recreated_input_facts.check_inputs
+            ),
         ),
         (
             recreated_inputs.INPUTS,
-            _check_rights_first(_select_inputs, uncommitted_inputs.check_uncommitted_inputs),
+            _check_topology_first(
+                recreated_inputs.INPUTS,
+                _select_inputs,
+                uncommitted_inputs.check_uncommitted_inputs,
+            ),
         ),
         (inputs.RETENTION, _check_rights_first(_select_inputs, _check_retention)),
-        (inputs.COPARTITIONS, _check_rights_first(_select_inputs, _check_copartitions)),
+        (
+            inputs.COPARTITIONS,
+            _check_topology_first(inputs.COPARTITIONS, _select_inputs, _check_copartitions),
+        ),
         (inputs.SKEW, _check_rights_first(_select_inputs, _check_skew)),
         (inputs.NEXT_RECORDS, _check_rights_first(_select_inputs, _check_next_records)),
     ]
@@ -110,7 +135,7 @@ def _select_outputs(found: KnownTopics) -> frozenset[str]:
     return found.outputs
 
 
-def _check_rights_first(select: Callable[[KnownTopics], frozenset[str]], look: Look) -> Look:
+def _check_rights_first(select: TopicSelection, look: Look) -> Look:
     """Return a look that raises AuthorizationError where it rests on topics that are hidden.
 
     To this user they seem not to exist, and what would be said of them would be wrong.
@@ -123,12 +148,36 @@ def _check_rights_first(select: Callable[[KnownTopics], frozenset[str]], look: L
     return look_with_rights
 
 
+def _check_topology_first(point: str, select: TopicSelection, look: Look) -> Look:
+    """Return a look that is taken only where no other topology runs by the application's id.
+
+    It rests on the App's topology, and may advise to start over, which would delete the topics of
+    the program that runs. Rights on the selected topics are looked at before both.
+    """
+
+    def look_if_own(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+        has_app = facts.topology is not None
+        found = other_topology.compare_topologies(facts)
+        if obstacle := other_topology.describe_obstacle(found, has_app=has_app):
+            yield create_unknown_finding(point, obstacle)
+        else:
+            yield from look(facts)
+
+    return _check_rights_first(select, look_if_own)
+
+
+def _check_topology_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Compare the App, where it is known, with what the workers run."""
+    if facts.topology is not None:
+        yield from other_topology.check_topology_version(other_topology.compare_topologies(facts))
+
+
 def _list_running_points() -> list[tuple[PointName, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
         (group.MEMBERS, running_points.check_members),
         (group.UNREAD, _check_rights_first(_select_inputs, _check_unread)),
-        ("topology", lambda facts: group.check_versions(facts.report())),
+        (other_topology.VERSIONS, lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
         (group.OFFSETS, _check_rights_first(_select_read, _check_committed_offsets)),
         (workers.BUSY, _check_processing),

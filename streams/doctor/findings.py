@@ -27,8 +27,8 @@ class Verdict(StrEnum):
     FINE = "fine"
 
 
-CONNECTION, RIGHTS = "connection", "rights"
-_BASES = (CONNECTION, RIGHTS)
+CONNECTION, RIGHTS, VERSION = "connection", "rights", "version"
+_BASES = (CONNECTION, RIGHTS, VERSION)
 
 
 @dataclass(frozen=True, slots=True)

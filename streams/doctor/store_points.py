@@ -23,8 +23,6 @@ from streams.runtime.assigning.internal_topics import (
 )
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.topology.build import Topology
-from streams.topology.declared import declare_topology
-from streams.topology.description import describe_topology
 from streams.topology.resolve import resolve_topology
 
 
@@ -143,14 +141,6 @@ def check_disk_contents(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         yield from stores.check_damaged_numbers(facts.state_path, str(error))
         return
     yield from stores.check_disk_contents(facts.state_path, on_disk, declared)
-
-
-def check_topology_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    """Compare the App with what the workers run."""
-    if facts.topology is not None:
-        own = declare_topology(describe_topology(facts.topology)).fingerprint
-        running = {each.topology for each in facts.report().members if each.topology}
-        yield from stores.check_topology_version(own, running)
 
 
 def check_store_positions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

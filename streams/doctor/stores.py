@@ -26,7 +26,7 @@ from streams.runtime.assigning.internal_topic_settings import (
 )
 
 INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics", "internal settings"
-CHANGELOGS, ON_DISK, VERSION = "changelogs", "stores on disk", "version"
+CHANGELOGS, ON_DISK = "changelogs", "stores on disk"
 POSITIONS, IDLE = "positions of stores", "idle time"
 _LOST_CHANGELOG, _CHANGELOG_SUFFIX = "MR-024", "-changelog"
 _DAMAGED_NUMBERS = "MR-026"
@@ -212,22 +212,6 @@ def read_stores_on_disk(path: Path) -> list[str]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} is damaged: {error!r}") from error
     return [store for number, store in named if any(path.glob(f"{number}_*/{store}"))]
-
-
-def check_topology_version(own: str, running: Collection[str]) -> Iterator[DoctorFinding]:
-    """Compare the topology of the App with those that the workers run, by their fingerprints."""
-    if not running:
-        return
-    if own not in running:
-        yield create_warning_finding(
-            VERSION,
-            "the workers run another topology than this App",
-            "what is said here of its topics and stores is of another version than runs",
-            "look at the version that runs; before an upgrade "
-            + format_command("plan", "--against", "FILE"),
-        )
-    else:
-        yield create_fine_finding(VERSION, "the workers run the topology of this App")
 
 
 def check_store_positions(positions: Mapping[str, tuple[int, int]]) -> Iterator[DoctorFinding]:

@@ -300,6 +300,20 @@ def test_a_changelog_that_was_deleted_is_named(patient: Patient) -> None:
     assert f"group reset {patient.name.replace('-', '_')}:app" in found["remedy"]
 
 
+def test_another_program_with_the_same_id_is_named_and_no_reset_is_advised(
+    patient: Patient,
+) -> None:
+    patient.topics.load(60)
+    with patient.runs() as running:
+        wait_until(lambda: running.metrics()["commits"] > 0, what="a commit")
+        patient.build(between='lines = lines.repartition(name="by-key")')
+        first, *others = patient.ask()
+    assert (first["verdict"], first["point"], first["code"]) == ("error", "version", "MR-033")
+    assert "another application id" in first["remedy"]
+    assert not any("group reset" in each["remedy"] for each in (first, *others))
+    assert not any(each["verdict"] == "error" for each in others)
+
+
 def test_an_input_that_was_deleted_is_named_with_the_partitions_that_it_had(
     patient: Patient,
 ) -> None:

@@ -200,12 +200,6 @@ def test_stores_on_disk(tmp_path: Path) -> None:
     assert (found.verdict, "old" in found.what) == (WARNING, True)
 
 
-def test_the_version_that_runs() -> None:
-    assert verdicts(stores.check_topology_version("t", [])) == []
-    assert verdicts(stores.check_topology_version("t", ["t", "u"])) == [FINE]
-    assert verdicts(stores.check_topology_version("t", ["u"])) == [WARNING]
-
-
 def test_positions_of_stores_on_disk() -> None:
     assert verdicts(stores.check_store_positions({})) == []
     assert verdicts(stores.check_store_positions({"0_0/c": (5, 5)})) == [FINE]
