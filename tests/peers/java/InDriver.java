@@ -35,6 +35,10 @@ final class InDriver {
         Path directory = Files.createTempDirectory("peer");
         try {
             Properties properties = properties(asked.get("topology"), directory);
+            CallCounter.CALLS.clear();
+            if (asked.path("count_calls").asBoolean()) {
+                properties.put(StreamsConfig.PROCESSOR_WRAPPER_CLASS_CONFIG, CallCounter.class);
+            }
             Topology topology = Building.topology(asked.get("topology"), properties);
             ObjectNode answer = JsonNodeFactory.instance.objectNode();
             answer.put("sub_topologies", topology.describe().subtopologies().size());
@@ -45,6 +49,8 @@ final class InDriver {
                 answer.set("stores", StoreContents.of(asked, driver));
                 answer.put("dropped", dropped(driver));
             }
+            ObjectNode calls = answer.putObject("calls");
+            CallCounter.CALLS.forEach(calls::put);
             return answer;
         } finally {
             remove(directory);
