@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +15,10 @@ import pytest
 from streams.membership.kafka_release import estimate_release
 from streams.spark import read_cut
 from tests.conformance.wire import Client
+from tests.integration.cluster import Topics, Worker
+from tests.integration.pattern_load import PatternLoad, let_topics_come_and_go
 from tests.processes import wait_until
+from tests.sampling import draw_seed
 from tests.versions.application import build
 from tests.versions.nodes import has_streams_groups, is_ledger_served, parse_release
 from tests.versions.shop import Shop
@@ -74,6 +78,31 @@ def test_a_standby_takes_over_from_a_worker_that_is_lost(shop: Shop) -> None:
 
 def _count_tasks(shop: Shop) -> list[int]:
     return [len(each["active"]) for each in shop.describe_group()["members"]]
+
+
+@pytest.mark.feature("topics of a pattern that appear and vanish, with workers killed")
+def test_topics_of_a_pattern_come_and_go_while_workers_are_killed(
+    shop: Shop, tmp_path: Path
+) -> None:
+    seed = draw_seed("topics of a pattern")
+    print(f"{seed=}")
+    topics = Topics(shop.servers, f"pattern-{shop.version.replace('.', '-')}")
+    workers = [
+        Worker(
+            topics,
+            tmp_path / str(number),
+            kind="pattern",
+            guarantee="exactly_once_v2",
+            session_timeout_ms=10_000,
+        )
+        for number in range(2)
+    ]
+    try:
+        let_topics_come_and_go(PatternLoad(topics), workers, Random(seed))
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.close()
 
 
 @pytest.mark.feature("`group list`, `group describe`, `topics`, `plan`, `changelog dump`")
