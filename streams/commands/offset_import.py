@@ -188,12 +188,19 @@ class OffsetImport:
             )
         self.accepted_losses = tuple(review.losses.values())
         if review.losses and not config.accepts_changelog_loss:
+            windows = (
+                " A window that was removed while it was open begins at nothing if more records "
+                "come for it, and is not emitted when it closes."
+                if any("with windows" in loss for loss in self.accepted_losses)
+                else ""
+            )
             raise ConfigError(
                 f"{'. '.join(self.accepted_losses)}. Nothing was committed: a start would restore "
-                "the store without them, as Kafka Streams does where it has no copy of it. If that "
-                "is right, set changelog_out_of_range=earliest for this command "
-                "(MILLRACE_CHANGELOG_OUT_OF_RANGE=earliest) and for the first start of the "
-                "workers. Else go on with Kafka Streams where it has its state directory"
+                "the store without them, as Kafka Streams does where it has no copy of it."
+                f"{windows} If that is right, set changelog_out_of_range=earliest for this "
+                "command (MILLRACE_CHANGELOG_OUT_OF_RANGE=earliest) and for the first start of "
+                "the workers. Else start Kafka Streams where it has its state directory, let it "
+                "process records of today, stop it, and import then"
             )
 
     def _plan_task(self, task: TaskInputs) -> Iterator[ImportedOffset]:

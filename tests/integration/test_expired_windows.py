@@ -93,7 +93,9 @@ def test_expired_windows_leave_the_changelog_and_open_ones_move(
     [deleted] = admin.delete_records([TopicPartition(changelog, 0, end)]).values()
     deleted.result(HANG_LIMIT_S)
     with (  # closing the application raises what has ended its thread
-        pytest.raises(StreamsError, match="windows that may still be open: stream time was 2020"),
+        pytest.raises(
+            StreamsError, match=r"windows that may still be open .* stream time was 2020"
+        ),
         counting(broker, name, tmp_path / "third") as running,
     ):
         wait_until(lambda: running.state == "ERROR", what="the thread ends")

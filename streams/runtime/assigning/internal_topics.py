@@ -140,4 +140,5 @@ def find_changelog_expiry(store: StoreSpec) -> ChangelogExpiry:
         is_windowed=store.kind in (StoreKind.WINDOW, StoreKind.SESSION),
         is_versioned=is_versioned,
         is_rewritten=is_versioned and "compact" not in policy,
+        retention_ms=store.retention_ms or 0,
     )

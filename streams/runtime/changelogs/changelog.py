@@ -74,15 +74,16 @@ class ChangelogExpiry(NamedTuple):
 
     `is_declared`: the application declares settings of the topic by which records are removed.
     `is_windowed`: the store is one of windows or sessions; `is_versioned`: of versions, with a
-    changelog of its own, which `is_rewritten` says it writes again. `stream_time_ms` is that of the
-    task at the commit; -1 if unknown. `expired_offset` is what the commit names (`WindowExpiry`);
-    None for one that names none, so that the wall clock may have cut or compacted the changelog.
+    changelog of its own, which `is_rewritten` says it writes again. `retention_ms` is how long it
+    keeps windows; 0 if unknown. `stream_time_ms` is that of the task at the commit; -1 if unknown.
+    `expired_offset` is what the commit names; None if none: the wall clock may have cut records.
     """
 
     is_declared: bool = False
     is_windowed: bool = False
     is_versioned: bool = False
     is_rewritten: bool = False
+    retention_ms: int = 0
     stream_time_ms: int = -1
     expired_offset: int | None = None
 
@@ -314,8 +315,10 @@ def _describe_loss(
     held = ""
     if expiry.is_windowed:
         cause = "retention.ms or DeleteRecords, by the wall clock"
-        held = ", with windows that may still be open: stream time was "
-        held += _format_time(expiry.stream_time_ms)
+        time_ms = expiry.stream_time_ms
+        since = _format_time(max(time_ms - expiry.retention_ms, 0) if time_ms >= 0 else -1)
+        held = f", with windows that may still be open (those that have started after {since}): "
+        held += f"stream time was {_format_time(time_ms)}"
     return (
         f"{where} begins at {changelog.start_offset}, and offsets were committed when it stood at "
         f"{required_offset}: its records 0 to {changelog.start_offset - 1} were removed ({cause})"

@@ -311,8 +311,11 @@ OTHER_TOPICS: dict[str, tuple[Describe, Mapping[str, Any], tuple[str, ...]]] = {
         {"cut": ["a-minutes-changelog"]},
         (
             "changelog a-minutes-changelog[0] of store 'minutes' begins at 1, and",
+            "windows that may still be open (those that have started after 1970-01-01T00:00:",
             "Nothing was committed",
+            "A window that was removed while it was open begins at nothing",
             "MILLRACE_CHANGELOG_OUT_OF_RANGE=earliest",
+            "process records of today, stop it, and import then",
         ),
     ),
 }
