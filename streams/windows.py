@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import NoReturn
 
 from state.guessed_names import explain_guessed_names
 from state.keys import TIME_MAX
@@ -257,6 +258,14 @@ def unlimited(start: int = 0) -> UnlimitedWindows:
             f"windows.unlimited: start={start!r} is not a time in ms since 1970, 0 or later"
         )
     return UnlimitedWindows(start_ms=start)
+
+
+def __getattr__(name: str) -> NoReturn:
+    """Raise AttributeError for a window that is not here, with those that there are."""
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}: there are tumbling(size, grace=...), "
+        "hopping(size, advance), sliding(difference), session(gap) and unlimited()"
+    )
 
 
 def _to_window_ms(kind: str, duration: Duration, argument: str) -> int:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from state.rocksdb import MemoryBudget
 from streams import serdes
 from streams.app import App
+from streams.common.call_hints import explain_calls
 from streams.common.durations import duration_to_ms
 from streams.dsl.kafka_streams_names import create_missing_attribute_error
 from streams.errors import ConfigError
@@ -48,10 +49,10 @@ from streams.testing.topic import DriverAccess, DriverTopic, KeyValueSerdes, Top
 from streams.testing.topic_serdes import TopicSerdes
 
 _NEVER_MS = 10**15
-
 View = TypeVar("View")
 
 
+@explain_calls
 class TopologyTestDriver:
     """Runs `app` as it stands, with its settings; a context manager that closes at its end.
 
@@ -66,8 +67,7 @@ class TopologyTestDriver:
     between two commits of a running application. `stores="memory"` keeps all stores in memory, for
     tests that make hundreds of drivers.
 
-    Raises TopologyError for a topology that can't be built, ConfigError for topics that it doesn't
-    have.
+    Raises TopologyError for a topology that can't be built, ConfigError for topics that it lacks.
 
     The examples of its methods go on from this one:
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from state.guessed_names import explain_guessed_names
 from state.memory import MemoryDisk
 from streams.common.durations import Duration
 from streams.errors import StreamsError
@@ -43,6 +44,31 @@ class CapturedPunctuator:
         self.callback(now_ms)
 
 
+@explain_guessed_names(
+    {
+        "add_state_store": "MockProcessorContext([Store....]) has them",
+        "app_configs": "app.config, of the App",
+        "app_configs_with_prefix": "app.config, of the App",
+        "application_id": "app.application_id, of the App",
+        "committed": "commit_count",
+        "current_stream_time_ms": "stream_time_ms",
+        "current_system_time_ms": "system_time_ms",
+        "get_state_store": "store(name)",
+        "get_state_store_context": "kinds of stores can't be added",
+        "key_serde": "there are no default serdes",
+        "record_collector": "forwarded has what was forwarded",
+        "record_metadata": "did you mean record_metadata?",
+        "reset_commit": "commit_count = 0",
+        "reset_forwards": "forwarded.clear()",
+        "scheduled_punctuators": "scheduled",
+        "set_current_stream_time_ms": "stream_time_ms = ...",
+        "set_current_system_time_ms": "system_time_ms = ...",
+        "set_record_metadata": "record_metadata = RecordMetadata(topic, partition, offset)",
+        "state_dir": "stores are in memory",
+        "task_id": "did you mean task_id?",
+        "value_serde": "there are no default serdes",
+    }
+)
 class MockProcessorContext:
     """Stands for a task, for tests of one processor.
 

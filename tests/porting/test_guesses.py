@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from importlib import import_module
 from random import Random
 from typing import Any
@@ -60,7 +61,7 @@ class Objects:
             Store.session("sessions", retention=1, **TEXT),
             Store.versioned("versions", history=1, **TEXT),
         )
-        context: Any = MockProcessorContext(stores)
+        self.mock: Any = MockProcessorContext(stores)
         self.dsl: list[Any] = [
             app,
             stream,
@@ -86,7 +87,7 @@ class Objects:
             RunningApp.__new__(RunningApp),
             Record("k", "v", 0),
             Windowed("k", 0, 1),
-            *map(context.store, ("counts", "windows", "sessions", "versions")),
+            *map(self.mock.store, ("counts", "windows", "sessions", "versions")),
         ]
 
 
@@ -140,6 +141,11 @@ def test_each_method_is_there_or_what_replaces_it_is_said(objects: Objects) -> N
                     except AttributeError as error:
                         if not is_explained(error):
                             bare.append(str(error))
+    for method in API["processor.api.MockProcessorContext"]:
+        for name in {method, spell_in_python(method)} - {"metrics"}:
+            caught = catch_error(partial(getattr, objects.mock, name))
+            if caught is not None and not is_explained(caught):
+                bare.append(str(caught))
     assert not bare, "\n".join(bare)
     assert guessed > 250
 
