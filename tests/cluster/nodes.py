@@ -2,7 +2,8 @@
 
 A node can be killed, paused, stopped, started again on its data, given another port for its
 clients, and cut off from the others where each has a network namespace (`network.py`). Its
-listeners for clients, for other brokers and for controllers are three.
+listeners for clients, for other brokers and for controllers are three. Each node is in a rack of
+its own.
 """
 
 from __future__ import annotations
@@ -49,6 +50,11 @@ _PROPERTIES: Mapping[str, str] = {
 _REQUEST_S = 30.0
 
 
+def name_rack(number: int) -> str:
+    """Return the rack of a node."""
+    return f"rack-{number}"
+
+
 class Node(ServerProcess):
     """Represents one node of a cluster."""
 
@@ -81,6 +87,7 @@ class Node(ServerProcess):
             f"{self.internal_port},CONTROLLER://{self.host}:{self.controller_port}",
             "controller.quorum.voters": quorum,
             "log.dirs": str(self.data_dir),
+            "broker.rack": name_rack(self.number),
         }
         lines = "".join(f"{name}={value}\n" for name, value in {**_PROPERTIES, **own}.items())
         self.properties_path.write_text(lines)
