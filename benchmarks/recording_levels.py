@@ -119,7 +119,7 @@ def _do_nothing(*arguments: object, **options: object) -> None:
 
 
 _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
-    (ThreadMeasurements, "add_slice", _do_nothing),
+    (ThreadMeasurements, "add_slice_and_tell_if_sampled", _do_nothing),
     (ThreadMeasurements, "add_commit", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
     (StepMeasurements, "measure_next_record", _do_nothing),

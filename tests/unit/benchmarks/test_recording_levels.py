@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.recording_levels import bind_at
+from benchmarks.recording_levels import bind_at, run_at
+from streams.runtime.threads.measurements import ThreadMeasurements
 from streams.topology import compile as compiling
 
 
@@ -38,3 +39,13 @@ def test_a_level_of_the_product_binds_the_sinks_of_the_product() -> None:
     real = _find_bound_writer()
     with bind_at("info"):
         assert _find_bound_writer() is real
+
+
+def test_threads_measure_nothing_in_the_block_only() -> None:
+    real = dict(vars(ThreadMeasurements))
+    with run_at("off"):
+        replaced = {
+            name for name, each in vars(ThreadMeasurements).items() if each is not real[name]
+        }
+        assert len(replaced) == 3
+    assert dict(vars(ThreadMeasurements)) == real
