@@ -13,12 +13,15 @@ of an answer are in its headers.
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -53,6 +56,10 @@ EncodedRows: TypeAlias = bytes
 
 _PAGE_ROWS = 1_000
 """The rows that a streamed range reads at a time, of one commit of each partition."""
+
+_LISTINGS_MAX = 4
+_LAG_WAIT_S = 0.5
+"""The seconds for which the list of stores waits for brokers to say where changelogs end."""
 
 _ROW = {"$ref": "#/components/schemas/Row"}
 _LIST = EndpointDescription(
@@ -137,6 +144,7 @@ class _StoreEndpoints:
         self._reads = reads
         self._document = orjson.dumps(document)
         self._threads = ReadThreads(reads, measurements)
+        self._listings = CapacityLimiter(_LISTINGS_MAX)
 
     async def send_document(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""
@@ -146,21 +154,33 @@ class _StoreEndpoints:
     async def list_stores(self, request: Request) -> Response:
         """Return the stores of the application, and where each partition is."""
         read_parameters(request.scope["query_string"], ())
-        stores = []
+        stores = await run_sync(self._describe_stores, limiter=self._listings)
+        return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
+
+    def _describe_stores(self) -> list[dict[str, Any]]:
+        """Return the stores with their hosts, and the lags of the standbys that are here."""
+        local, stores = self._reads.local, []
+        give_up_at_s = time.monotonic() + _LAG_WAIT_S
         for spec in _list_readable_stores(self._reads):
-            hosts = [
-                {
+            hosts = local.list_hosts(spec.name)
+            own = [each.role for each in hosts if each.address == self._reads.own_endpoint]
+            left_s = max(give_up_at_s - time.monotonic(), 0.0)
+            lags = local.measure_standby_lags(spec.name, left_s) if "standby" in own else {}
+            described: list[dict[str, Any]] = []
+            for each in hosts:
+                host = {
                     "address": each.address,
                     "partition": each.partition,
                     "role": each.role,
                 }
-                for each in self._reads.local.list_hosts(spec.name)
-            ]
+                if each.role == "standby" and each.address == self._reads.own_endpoint:
+                    host["lag"] = lags.get(each.partition)
+                described.append(host)
             serdes = {"key_serde": spec.key.name, "value_serde": spec.value.name}
             stores.append(
-                {"name": spec.name, "kind": spec.kind.name.lower(), **serdes, "hosts": hosts}
+                {"name": spec.name, "kind": spec.kind.name.lower(), **serdes, "hosts": described}
             )
-        return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
+        return stores
 
     async def read_store(self, request: Request) -> Response:
         """Return the rows that a request asks for."""

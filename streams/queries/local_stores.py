@@ -181,10 +181,13 @@ class LocalStores:
         reader = self._find_standby_reader(name) if with_standbys else None
         return {*own, *(reader.list_partitions() if reader else ())}
 
-    def measure_standby_lags(self, name: str) -> Mapping[int, int | None]:
-        """Return the lag of each partition of a store that a standby task follows here."""
+    def measure_standby_lags(self, name: str, wait_s: float = 0.0) -> Mapping[int, int | None]:
+        """Return the lag of each partition of a store that a standby task follows here.
+
+        It is as of the last sample, or of one that is waited for.
+        """
         reader = self._find_standby_reader(name)
-        return {} if reader is None else reader.measure_lags()
+        return {} if reader is None else reader.measure_lags(wait_s)
 
     def find_partition(self, name: str, key: Any, locations: StoreLocations | None = None) -> int:
         """Return the partition that Kafka's default partitioner chooses for a key.

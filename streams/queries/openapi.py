@@ -93,6 +93,12 @@ _SCHEMAS = {
                         "address": _TEXT,
                         "partition": {"type": "integer", "minimum": 0},
                         "role": {"type": "string", "enum": ["active", "standby"]},
+                        "lag": {
+                            "type": ["integer", "null"],
+                            "minimum": 0,
+                            "description": "Of the standbys of the worker that is asked: how many "
+                            "offsets each is behind its changelog, null if that is not known.",
+                        },
                     },
                 },
             },

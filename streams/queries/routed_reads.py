@@ -65,7 +65,7 @@ class RoutedReads:
         self, local: LocalStores, create_client: Callable[[], EndpointClient], own_endpoint: str
     ) -> None:
         self.local = local
-        self._own_endpoint = own_endpoint
+        self.own_endpoint = own_endpoint
         self._create_client = create_client
         self._client: EndpointClient | None = None
         self._creating = Lock()
@@ -177,7 +177,7 @@ class RoutedReads:
         """Return which worker to ask for which partitions, by what is known of them now."""
         own = self.local.list_own_partitions(name, with_standbys=stale_ok is not None)
         candidates: dict[int, list[str]] = {
-            partition: [self._own_endpoint] if partition in own else [] for partition in wanted
+            partition: [self.own_endpoint] if partition in own else [] for partition in wanted
         }
         for host in self.local.list_hosts(name):  # the active one before standbys
             if host.partition in candidates and (host.role == "active" or stale_ok is not None):
@@ -200,7 +200,7 @@ class RoutedReads:
         """
         timeout_s = terms.left_s if read.call else min(terms.left_s / 2, _ATTEMPT_S)
         others = {
-            endpoint: each for endpoint, each in plan.items() if endpoint != self._own_endpoint
+            endpoint: each for endpoint, each in plan.items() if endpoint != self.own_endpoint
         }
         reads = self._prepare_reads(name, read, others, terms, timeout_s)
         if len(plan) == 1 and reads:
@@ -209,7 +209,7 @@ class RoutedReads:
             yield endpoint, _complete_read(read_other)
             return
         sent = {endpoint: self._executor.submit(each) for endpoint, each in reads.items()}
-        if (partitions := plan.get(self._own_endpoint)) is not None:
+        if (partitions := plan.get(self.own_endpoint)) is not None:
             read_own = partial(
                 self.local.read,
                 name,
@@ -219,7 +219,7 @@ class RoutedReads:
                 stale_ok=terms.stale_ok,
                 wait_s=min(timeout_s, _OWN_WAIT_S),
             )
-            yield self._own_endpoint, _complete_read(read_own)
+            yield self.own_endpoint, _complete_read(read_own)
         yield from sent.items()
 
     def _prepare_reads(

@@ -90,20 +90,34 @@ class StandbyReader:
         wanted = [number for number in followed if number in partitions]
         if not wanted:
             return []
-        # Of all: a read of other partitions that comes next finds this sample, and takes none.
+        self._request_sample(followed, wait_s)
+        return [self._read_store(number, *followed[number], read, bounds) for number in wanted]
+
+    def measure_lags(self, wait_s: float = 0.0) -> Mapping[int, int | None]:
+        """Return the lag of each partition that is followed here, as of the last sample.
+
+        With `wait_s` a new one is waited for as long, if the last one isn't of just now.
+        """
+        followed = self.list_stores(_EVERY_PARTITION)
+        if followed and wait_s:
+            self._request_sample(followed, wait_s)
+        return {
+            number: self._measure_distance(task, logged).lag
+            for number, (task, logged) in followed.items()
+        }
+
+    def _request_sample(
+        self, followed: Mapping[int, tuple[Task, LoggedStore]], wait_s: float
+    ) -> None:
+        """Have the ends of all changelogs that are followed sampled, and wait for that.
+
+        Of all: a read of other partitions that comes next finds this sample, and takes none.
+        """
         self._ends.request_sample_and_wait(
             {logged.changelog for _, logged in followed.values()},
             {partition for task, _ in followed.values() for partition in task.partitions},
             wait_s,
         )
-        return [self._read_store(number, *followed[number], read, bounds) for number in wanted]
-
-    def measure_lags(self) -> Mapping[int, int | None]:
-        """Return the lag of each partition that is followed here, as of the last sample."""
-        return {
-            number: self._measure_distance(task, logged).lag
-            for number, (task, logged) in self.list_stores(_EVERY_PARTITION).items()
-        }
 
     def _read_store(
         self,

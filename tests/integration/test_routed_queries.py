@@ -221,6 +221,14 @@ def test_standbys_answer_within_bounds_and_say_how_far_behind_they_are(
                 if each.address == running._worker.endpoint
             }
             assert lags == {("active", None), ("standby", 0)}
+            [listed] = client.get(f"{address_of(running)}/stores").json()["stores"]
+            own = f"127.0.0.1:{running.ports['query_port']}"
+            standbys = [each for each in listed["hosts"] if each["role"] == "standby"]
+            # A worker knows the lags of its own standbys.
+            assert {(each["address"] == own, each.get("lag")) for each in standbys} == {
+                (True, 0),
+                (False, None),
+            }
             local = client.get(
                 f"{address_of(running)}/stores/counts",
                 params={"scope": "local", "stale-ok-lag": "0", "stale-ok-age": "5000"},

@@ -84,8 +84,17 @@ class FakeReads:
     def find_known_locations(self, name: str, position: Position) -> None:
         """Let each read have to wait, and need a thread."""
 
+    own_endpoint = "127.0.0.1:8101"
+
     def list_hosts(self, name: str) -> list[StoreHost]:
-        return [StoreHost("127.0.0.1", 8100, 0, "active", 0.5)]
+        return [
+            StoreHost("127.0.0.1", 8100, 0, "active", 0.5),
+            StoreHost("127.0.0.1", 8101, 0, "standby", 0.5),
+            StoreHost("127.0.0.1", 8102, 0, "standby", 0.5),
+        ]
+
+    def measure_standby_lags(self, name: str, wait_s: float = 0.0) -> Mapping[int, int | None]:
+        return {0: 3 if name == "counts" and wait_s else None}
 
     def read(
         self, name: str, read: StoreRead, *, at_least: Position, **terms: object

@@ -59,7 +59,11 @@ def test_the_stores_are_listed_without_buffers_that_nobody_can_read(client: http
         "kind": "key_value",
         "key_serde": "string",
         "value_serde": "int64",
-        "hosts": [{"address": "127.0.0.1:8100", "partition": 0, "role": "active"}],
+        "hosts": [
+            {"address": "127.0.0.1:8100", "partition": 0, "role": "active"},
+            {"address": "127.0.0.1:8101", "partition": 0, "role": "standby", "lag": 3},
+            {"address": "127.0.0.1:8102", "partition": 0, "role": "standby"},
+        ],
     }
 
 
