@@ -10,12 +10,17 @@ from typing import NamedTuple
 
 from streams.log_analysis.chains import rank_code
 from streams.log_analysis.incidents import Incident, IncidentLine
+from streams.log_analysis.patterns import EventKind
 from streams.symptoms.lookup import find_by_code
 
 _LINES_MAX = 5
 _PAUSE = (
     "The process stood still, or was not given the processor: no function of the user's was "
     "reported as stuck."
+)
+_UNHEARD = (
+    "The broker heard no heartbeat of a member for its session time-out: the process stood still "
+    "(stopped by a signal, suspended, or not given the processor), or was cut off from the broker."
 )
 _LED_TO = {"MR-034", "MR-010", "MR-011", "MR-021"}
 """The codes of what follows from a pause: its thread did not commit, or was not heard."""
@@ -43,6 +48,8 @@ def _describe_cause(code: str, incident: Incident) -> str:
     """Return the sentence about a cause, which for a pause says what paused."""
     if code in ("MR-034", "MR-063") and (_LED_TO & incident.codes.keys() or code == "MR-034"):
         return _SLOW if _shows_function(incident) else _PAUSE
+    if code == "MR-021" and incident.kinds[EventKind.PAUSE]:
+        return _UNHEARD
     symptom = find_by_code(code)
     return "" if symptom is None else symptom.meaning
 

@@ -92,6 +92,7 @@ _KINDS = {
     "MR-070": EventKind.RECORD,
     "MR-071": EventKind.RECORD,
     "MR-072": EventKind.RECORD,
+    "MR-073": EventKind.RECORD,
 }
 """The kinds of symptoms; those of others are failures."""
 
@@ -134,6 +135,7 @@ _KAFKA_STREAMS = (
     Pattern("Failed to deserialize", EventKind.RECORD, "MR-070"),
     Pattern("SerializationException", EventKind.RECORD, "MR-070"),
     Pattern("RecordTooLargeException", EventKind.RECORD, "MR-071"),
+    Pattern("InvalidTimestampException", EventKind.RECORD, "MR-073"),
     Pattern("consumer poll timeout has expired", EventKind.PAUSE, "MR-034"),
     Pattern("OffsetOutOfRangeException", EventKind.LOSS, "MR-024"),
     Pattern("NoOffsetForPartitionException", EventKind.LOSS, "MR-022"),

@@ -24,6 +24,9 @@ from streams.log_analysis.patterns import (
 _LOOK_BACK_BYTES = 64 << 10
 """The bytes before a continued line in which its first line is looked for."""
 _MESSAGE_CHARS_MAX = 400
+_CONTROLLER_LINK = "[BrokerLifecycleManager "
+"""Begins lines of Kafka's about a broker and its controller. Their time-outs, as at a start, are of
+no application."""
 
 
 @cache
@@ -64,6 +67,8 @@ class LogScanner:
         header = read_header(line)
         if header is None:
             before = self._find_header(block, begin)
+            if before is not None and _CONTROLLER_LINK in before.message:
+                return None
             at_s = before.at_s if before is not None else None
             is_last = line.startswith(LAST_LINE.encode())
             message = line.decode(errors="replace").strip()
@@ -102,6 +107,8 @@ class LogScanner:
 
 def find_pattern(header: LineHeader) -> Pattern | None:
     """Return the pattern that a line has, if its level is high enough: that of its code, if any."""
+    if _CONTROLLER_LINK in header.message:
+        return None
     if header.is_warning and (named := find_code_pattern(header.message)) is not None:
         return named
     for pattern in OWN_PATTERNS if header.is_ours else PATTERNS:

@@ -249,6 +249,12 @@ _RESULTS = (
 
 _RECORDS = (
     Symptom(
+        code="MR-073",
+        meaning="A broker refuses a record for its timestamp.",
+        page="records-refused.md",
+        messages=("INVALID_TIMESTAMP",),
+    ),
+    Symptom(
         code="MR-071",
         meaning="A change is larger than its changelog takes, or a record than its topic.",
         page="records-refused.md",

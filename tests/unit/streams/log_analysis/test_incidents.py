@@ -22,6 +22,16 @@ SAME_TOPIC_POISON = "step 'map' can't process lines[1]@7: ValueError"
 OTHER_POISON = "step 'map' can't process orders[0]@7: ValueError"
 DAMAGED = "store '{store}' of task 0_0 is rebuilt from its changelog: checksum"
 REBALANCE = "state RUNNING -> REBALANCING"
+STARTS_OVER = (
+    "thread 0 starts over from what is committed: write: ProduceRequest for a-changelog [1] with 9 "
+    "message(s) failed: Broker: Invalid timestamp (broker 1 PID{Id:1,Epoch:0}, base seq 0): "
+    "current transaction must be aborted (INVALID_TIMESTAMP)"
+)
+REFUSED = (
+    "a stream thread ended: step 'sink' can't write visits[0]@47 to topic 'hours': Broker: Invalid "
+    "timestamp (INVALID_TIMESTAMP): its time is 1795998057211 ms, further from now than allowed"
+)
+EXPELLED = "thread 0 starts over from what is committed: send_offsets: (UNKNOWN_MEMBER_ID)"
 
 
 def find_incidents(
@@ -103,3 +113,37 @@ def test_rebalances_belong_to_the_last_fault(tmp_path: Path) -> None:
 def test_the_order_of_causes_has_codes_that_exist() -> None:
     assert len(set(ORDER)) == len(ORDER)
     assert {*ORDER} <= {each.code for each in SYMPTOMS}
+
+
+def test_a_refused_timestamp_explains_that_a_thread_starts_over(tmp_path: Path) -> None:
+    (found,) = find_incidents(tmp_path, (0, STARTS_OVER), (2, REFUSED))
+    assert found.cause == "MR-073"
+    assert {line.code for line in found.lines} == {"MR-073"}
+
+
+def test_a_member_that_a_broker_does_not_hear_has_stood_still(tmp_path: Path) -> None:
+    broker = tmp_path / "broker.log"
+    broker.write_text(
+        "[2026-11-29 09:00:00,000] INFO [GroupCoordinator id=1] Member a-0 in group words has "
+        "failed, removing it from the group. (org.apache.kafka.coordinator.group.Coordinator)\n"
+    )
+    (found,) = find_incidents(tmp_path, (5, EXPELLED))
+    assert found.cause == "MR-021"
+    assert "stood still" not in found.explanation
+    log = LogSource(str(tmp_path / "worker.log"))
+    (found,) = analyze_logs([LogSource(str(broker)), log]).incidents
+    assert found.cause == "MR-021"
+    assert "no heartbeat" in found.explanation
+    assert "stood still (stopped by a signal" in found.explanation
+
+
+def test_time_outs_between_a_broker_and_its_controller_are_of_no_application(
+    tmp_path: Path,
+) -> None:
+    broker = tmp_path / "broker.log"
+    broker.write_text(
+        "[2026-11-29 09:00:00,000] ERROR [BrokerLifecycleManager id=1] Unable to send broker "
+        "heartbeat for BrokerHeartbeatRequestData(). Retrying. (org.apache.kafka.server.X)\n"
+        "org.apache.kafka.common.errors.TimeoutException: no answer of the controller\n"
+    )
+    assert analyze_logs([LogSource(str(broker))]).incidents == []
