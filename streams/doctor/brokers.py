@@ -12,6 +12,7 @@ from streams.doctor.findings import (
     create_fine_finding,
     create_warning_finding,
 )
+from streams.doctor.latencies import LATE_S
 from streams.doctor.stopped_processes import describe_stopped, offer_continue
 from streams.membership.kafka_release import (
     OLDEST_RELEASE,
@@ -21,7 +22,6 @@ from streams.membership.kafka_release import (
 )
 
 BROKERS, LATENCY, RELEASE, CLOCK = "brokers", "latency of brokers", "release", "clock"
-_LATENCY_MAX_S = 1.0
 _SKEW_MAX_S = 5.0
 _MENDED_RELEASE, _PATCHED_RELEASE = KafkaRelease(4, 0), KafkaRelease(3, 9)
 _MS = 1_000
@@ -59,7 +59,7 @@ def check_latency(probes: Sequence[BrokerProbe]) -> Iterator[DoctorFinding]:
     answering = [each for each in probes if not each.failure]
     if not answering:
         return
-    slow = [each for each in answering if each.latency_s > _LATENCY_MAX_S]
+    slow = [each for each in answering if each.latency_s > LATE_S]
     for each in slow:
         yield create_warning_finding(
             LATENCY,

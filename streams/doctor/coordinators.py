@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
+from streams.doctor.latencies import LATE_S
 from streams.monitoring.scraped_figures import Scrape
 
 COORDINATORS = "load of coordinators"
-_ANSWER_MAX_S = 1.0
 _QUEUE_MAX, _APPEND_MAX_S = 1_000, 1.0
 _MS = 1_000
 
@@ -23,7 +23,7 @@ class CoordinatorTimes:
 
 def check_answer_times(times: CoordinatorTimes) -> Iterator[DoctorFinding]:
     """Find a coordinator that answers late."""
-    slow = {name: each for name, each in times.by_coordinator.items() if each > _ANSWER_MAX_S}
+    slow = {name: each for name, each in times.by_coordinator.items() if each > LATE_S}
     for name, seconds in slow.items():
         yield create_warning_finding(
             COORDINATORS,

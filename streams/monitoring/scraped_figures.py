@@ -138,7 +138,7 @@ def summarise_scrapes(
         unhealthy=sum(each.value == 0 for each in _list_samples(now, "millrace_worker_healthy")),
         records_in_rate=find_rate("millrace_thread_records_total"),
         end_to_end_latency_p99_s=_find_latency_p99(before, after, _LATENCY),
-        process_ratio=busy / threads if busy is not None and threads else None,
+        process_ratio=_compute_share(busy, threads),
         busiest_thread_ratio=_find_busiest_ratio(before, after, elapsed_s),
         dropped_rate=max(dropped, default=None),
         dead_letters_rate=find_rate("millrace_thread_dead_letters_total"),
@@ -149,6 +149,14 @@ def summarise_scrapes(
         query_latency_p99_s=_find_latency_p99(before, after, _QUERY_LATENCY),
         **_combine_gauges(now),
     )
+
+
+def _compute_share(busy: float | None, threads: int) -> float | None:
+    """Return the share of the time that threads process; None where it is not known.
+
+    A slice is counted when it ends, with what it took before the first look: no share is above 1.
+    """
+    return min(busy / threads, 1.0) if busy is not None and threads else None
 
 
 def _combine_gauges(now: Sequence[Scrape]) -> dict[str, Any]:
@@ -215,7 +223,7 @@ def _find_busiest_ratio(
         if address in before
         for thread in {each.labels.get("thread", "") for each in scrape.get(name, ())}
     ]
-    return max(seconds) / elapsed_s if seconds else None
+    return min(max(seconds) / elapsed_s, 1.0) if seconds else None
 
 
 def _find_lag_growth(before: Mapping[str, Scrape], after: Mapping[str, Scrape]) -> float | None:

@@ -25,6 +25,26 @@ def test_two_late_answers_of_five_count_and_one_does_not(
     assert choose_typical_s(times_s) == typical_s
 
 
+def test_a_request_that_was_answered_late_twice_is_not_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    now_s = 0.0
+
+    def answer_after(name: str, seconds: float) -> None:
+        nonlocal now_s
+        asked.append(name)
+        now_s += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    slow_s, quick_s = time_requests(
+        lambda: answer_after("slow", 1.6), lambda: answer_after("quick", 0.01)
+    )
+    assert asked == ["slow", "quick"] * 2 + ["quick"] * (ROUNDS - 2)
+    assert slow_s == pytest.approx(1.6)
+    assert quick_s == pytest.approx(0.01)
+
+
 def test_requests_take_turns() -> None:
     asked: list[str] = []
 

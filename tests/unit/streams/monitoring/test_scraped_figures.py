@@ -54,6 +54,12 @@ def test_a_worker_that_started_anew_counts_from_0() -> None:
     assert summarise(scrape(1_000), scrape(30)).records_in_rate == 15.0
 
 
+def test_no_thread_processes_for_more_than_all_of_the_time() -> None:
+    found = summarise(scrape(), scrape(busy_s=2.4))
+    assert found.process_ratio == 1.0
+    assert found.busiest_thread_ratio == 1.0
+
+
 def test_the_process_ratio_is_of_all_threads() -> None:
     found = summarise(scrape(), scrape(busy_s=1.0), scrape(busy_s=2.0))
     assert found.process_ratio == pytest.approx(0.75)
