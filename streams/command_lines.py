@@ -52,6 +52,7 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
     "changelog dump": _CLUSTER,
     "consume": _CLUSTER,
     "create-topics": _CLUSTER,
+    "doctor": _CLUSTER,
     "explain-error": (),
     "export": (),  # with --verify, which asks no broker
     "group configure": _CLUSTER,
@@ -71,13 +72,14 @@ OFFERED_COMMANDS: dict[str, tuple[str, ...]] = {
 _OF_APP = {
     "acls",
     "changelog dump",
+    "doctor",
     "group describe",
     "group reset",
     "group restore-offsets",
     "plan",
 }
 """Those whose first argument is an App."""
-_OF_ID = {"changelog dump", "group describe", "group reset"}
+_OF_ID = {"changelog dump", "doctor", "group describe", "group reset"}
 """Those that take an application id in place of the App."""
 
 

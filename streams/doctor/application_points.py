@@ -23,6 +23,7 @@ from streams.doctor import (
     running_points,
     store_points,
     stores,
+    throttling,
     topics,
     transactions,
     uncommitted_inputs,
@@ -175,6 +176,8 @@ def _check_topology_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def _list_running_points() -> list[tuple[PointName, Look]]:
     return [
         (group.FOREIGN, _check_foreign_members),
+        # Before the members: where no worker runs, the log of the last one is what says why.
+        (recent_errors.RECENT_ERRORS, lambda facts: recent_errors.check_logs(facts.places.logs)),
         (group.MEMBERS, running_points.check_members),
         (group.UNREAD, _check_rights_first(_select_inputs, _check_unread)),
         (other_topology.VERSIONS, lambda facts: group.check_versions(facts.report())),
@@ -183,6 +186,7 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (workers.BUSY, _check_processing),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
         (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
+        (throttling.QUOTAS, lambda facts: throttling.check_throttling(facts.workers())),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
         (workers.DROPPED, lambda facts: workers.check_dropped_records(facts.workers())),
         (workers.PLACEMENT, _check_key_placement),
@@ -194,7 +198,6 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (coordinators.COORDINATORS, running_points.check_coordinators),
         (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),
-        (recent_errors.RECENT_ERRORS, lambda facts: recent_errors.check_logs(facts.places.logs)),
         (local_workers.DIRECTORY, running_points.check_state_directory),
         (local_workers.FENCING, running_points.check_fencing),
         (local_workers.FENCING, running_points.check_epochs),
@@ -327,7 +330,8 @@ def _check_next_records(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Read the next record of each input, where the App has its serdes."""
     if facts.topology is not None:
         faults, count = find_unreadable_records(facts.cluster, facts.topology, facts.progress())
-        yield from inputs.check_next_records(faults, count)
+        handler = facts.config.deserialization_handler
+        yield from inputs.check_next_records(faults, count, handler)
 
 
 def _check_processing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

@@ -5,6 +5,8 @@
     disks of brokers, disk space      workers that don't commit, or start over
     processing time                   the same: a record takes longer than its transaction may
 
+and one warning does: where quotas throttle workers, their commits take long.
+
 A worker that does not answer at all is told for itself.
 """
 
@@ -16,6 +18,7 @@ from dataclasses import replace
 
 from streams.doctor import broker_disks, machine, workers
 from streams.doctor.findings import CONNECTION, DoctorFinding, Verdict
+from streams.doctor.throttling import QUOTAS
 
 _ROOTS = (CONNECTION, broker_disks.BROKER_DISKS, machine.DISK, workers.BUSY)
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
@@ -31,12 +34,13 @@ def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     """Return findings, where those that may follow from an error say so instead of their remedy."""
     errors = [each for each in findings if each.verdict is Verdict.ERROR]
     roots = [each for point in _ROOTS for each in errors if each.point == point]
+    roots += [e for e in findings if e.point == QUOTAS and e.verdict is Verdict.WARNING]
     marked = []
     for finding in findings:
         root = next((each for each in roots if _may_follow(finding, each)), None)
         if root is not None:
-            remedy = f"it may follow from the error of the point {root.point!r}: mend that first, "
-            finding = replace(finding, remedy=f"{remedy}and look again")
+            remedy = f"it may follow from the {root.verdict} of the point {root.point!r}: "
+            finding = replace(finding, remedy=f"{remedy}mend that first, and look again")
         marked.append(finding)
     return marked
 
@@ -46,6 +50,7 @@ def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:
         finding.point in _FOLLOWING
         and finding.verdict in (Verdict.ERROR, Verdict.WARNING)
         and root.application in ("", finding.application)
+        and (root.point != QUOTAS or finding.point == workers.COMMITS)
         and _NOT_ANSWERING.match(finding.what) is None
         and (root.point != CONNECTION or _WITHOUT_BROKER.search(finding.what) is not None)
     )

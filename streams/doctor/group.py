@@ -71,7 +71,8 @@ def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
             MEMBERS,
             "no worker runs",
             "nothing is processed, and inputs may lose records by their retention meanwhile",
-            "start workers; how the last one ended is at the end of its log",
+            f"start workers; how the last one ended: {format_command('doctor', '--logs', 'FILE')} "
+            "with its log names the cause",
         )
         return
     problems = [each for each in report.members if each.problem]

@@ -21,6 +21,7 @@ from streams.doctor.findings import (
     create_warning_finding,
 )
 from streams.doctor.topics import name_partitions
+from streams.settings.exception_handlers import DeadLetter, ExceptionHandler
 
 RETENTION, COPARTITIONS, SKEW, KEYS = (
     "retention of inputs", "partitions of joins", "skew of partitions", "skew of keys"
@@ -246,9 +247,15 @@ def check_for_hot_key(
 
 
 def check_next_records(
-    faults: Mapping[tuple[Partition, int], str], looked_at: int
+    faults: Mapping[tuple[Partition, int], str],
+    looked_at: int,
+    handler: ExceptionHandler = "fail",
 ) -> Iterator[DoctorFinding]:
-    """Find records that come next and that a serde of the App refuses: `faults`, by their place."""
+    """Find records that come next and that a serde of the App refuses: `faults`, by their place.
+
+    With another `deserialization_handler` than `fail` workers go on, without these records. A
+    function may let a worker fail, which only a call of it would show.
+    """
     told: dict[tuple[str, str], list[tuple[Partition, int]]] = {}
     for place, fault in sorted(faults.items()):
         told.setdefault((place[0].topic, fault), []).append(place)
@@ -258,13 +265,37 @@ def check_next_records(
             *("consume", partition.topic, "--partition", str(partition.number)),
             *("--from", str(offset), "-n", "1"),
         )
-        yield create_error_finding(
-            NEXT_RECORDS,
-            f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
-            + (f"; nor can {others}" if others else ""),
-            "with deserialization_handler=fail the thread ends there, again after each start",
-            f"{shown} shows it; correct the serde, or start the workers with "
-            "MILLRACE_DESERIALIZATION_HANDLER=skip (or dead_letter:TOPIC) in the environment",
-        )
+        what = f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
+        what += f"; nor can {others}" if others else ""
+        if handler == "fail":
+            yield create_error_finding(
+                NEXT_RECORDS,
+                what,
+                "with deserialization_handler=fail the thread ends there, again after each start",
+                f"{shown} shows it; correct the serde, or start the workers with "
+                "MILLRACE_DESERIALIZATION_HANDLER=skip (or dead_letter:TOPIC) in the environment",
+            )
+        else:
+            yield create_warning_finding(
+                NEXT_RECORDS,
+                what,
+                _describe_handled(handler),
+                f"{shown} shows it; correct the producer that writes such records, or the serde",
+            )
     if looked_at and not faults:
         yield create_fine_finding(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")
+
+
+def _describe_handled(handler: ExceptionHandler) -> str:
+    """Return what becomes of records that can't be read, by a handler other than `fail`."""
+    if isinstance(handler, DeadLetter):
+        return (
+            f"by the deserialization_handler it becomes a dead letter in {handler.topic}, and is "
+            "in no result"
+        )
+    if handler == "skip":
+        return "by the deserialization_handler it is skipped, and is in no result"
+    return (
+        "the deserialization_handler, a function, decides: the record is skipped, becomes a dead "
+        "letter, or ends the thread"
+    )

@@ -45,7 +45,9 @@ def check_logs(paths: Sequence[Path], now_s: float | None = None) -> Iterator[Do
     """Analyze the logs at these paths, and name their last incidents that are recent."""
     if not paths:
         yield create_unknown_finding(
-            RECENT_ERRORS, "where the workers log is not known: give --logs FILE"
+            RECENT_ERRORS,
+            "where the workers log is not known: "
+            f"{format_command('doctor', '--logs', 'FILE')}, the option once for each log",
         )
         return
     analysis = analyze_logs(LogSource(str(path)) for path in paths)

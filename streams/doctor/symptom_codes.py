@@ -50,6 +50,7 @@ CODES = {
     "offsets": "MR-022",
     "health": "MR-063",
     "processing time": "MR-063",
+    "quotas": "MR-063",
     "commits": "MR-063",
     "dropped records": "MR-052",
     "placement of keys": "MR-052",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.doctor.findings import (
     DoctorFinding,
@@ -99,7 +100,8 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             HEALTH,
             f"nothing listens at {address}: no worker runs there, or it has another health_port",
             "nothing is known of that worker",
-            "look at the end of its log how it ended, and start it again",
+            f"look how it ended: {format_command('doctor', '--logs', 'FILE')} with its log names "
+            "the cause; and start it again",
         )
     if facts.healths and not reasons and not facts.unanswered and not facts.absent:
         yield create_fine_finding(
@@ -248,7 +250,7 @@ def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             COMMITS,
             f"the longest of the last minute took {longest_s:.1f} s",
             "results come late, and transactions run into their time-out",
-            "look at the points on brokers, disk space and transactions here",
+            "look at the points on quotas, brokers, disk space and transactions here",
         )
     else:
         yield create_fine_finding(
@@ -319,7 +321,7 @@ def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             RECOVERIES,
             f"the worker at {address} has started over {count:.0f} times: {shown or 'other'}",
             "nothing is lost, and each time its records are processed again",
-            "its log says why"
+            f"its log says why: {format_command('doctor', '--logs', 'FILE')}"
             + (
                 "; members that fence each other have one state directory's id"
                 if any(each.value for each in scrape.get(_MIGRATED, ()))

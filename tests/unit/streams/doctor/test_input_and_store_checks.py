@@ -18,6 +18,7 @@ from streams.doctor.store_points import derive_needed_counts, has_run_since_rese
 from streams.doctor.symptom_codes import add_symptom_code
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
 from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
+from streams.settings.exception_handlers import ExceptionHandler, dead_letter
 
 FINE, WARNING, ERROR = Verdict.FINE, Verdict.WARNING, Verdict.ERROR
 LINES = [Partition("lines", number) for number in range(4)]
@@ -106,6 +107,25 @@ def test_next_records() -> None:
     (found,) = inputs.check_next_records({(LINES[1], 17): "string raises ValueError"}, 3)
     assert (found.verdict, "lines[1]@17" in found.what) == (ERROR, True)
     assert "consume lines --partition 1 --from 17 -n 1" in found.remedy
+    assert "MILLRACE_DESERIALIZATION_HANDLER=skip" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("handler", "fate"),
+    [
+        ("skip", "it is skipped"),
+        (dead_letter("bad-lines"), "becomes a dead letter in bad-lines"),
+        (lambda context: "skip", "a function, decides"),
+    ],
+)
+def test_next_records_for_which_there_is_a_handler(handler: ExceptionHandler, fate: str) -> None:
+    faults = {(LINES[1], 17): "string raises ValueError"}
+    (found,) = inputs.check_next_records(faults, 3, handler)
+    assert found.verdict == WARNING
+    assert fate in found.consequence
+    assert "deserialization_handler=fail" not in found.consequence
+    assert "HANDLER" not in found.remedy
+    assert verdicts(inputs.check_next_records({}, 3, handler)) == [FINE]
 
 
 @pytest.mark.parametrize(
