@@ -88,15 +88,20 @@ def _create_admin(broker: Broker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 3})
 
 
-def end_offsets(broker: Broker, topic: str, partitions: int) -> list[int]:
-    """Return the end offset of each partition, or -1 for those of which the broker tells none."""
+def end_offsets(
+    broker: Broker, topic: str, partitions: int, *, committed_only: bool = False
+) -> list[int]:
+    """Return the end offset of each partition, or -1 for those of which the broker tells none.
+
+    With `committed_only` it is the last stable offset.
+    """
     requested = [{"partition_index": each, "timestamp": LATEST} for each in range(partitions)]
     with Client(broker.bootstrap_servers) as client:
         answer = client.send(
             Api.LIST_OFFSETS,
             2,
             replica_id=-1,
-            isolation_level=0,
+            isolation_level=int(committed_only),
             topics=[{"name": topic, "partitions": requested}],
         )
     return [each.offset for each in answer.topics[0].partitions]
