@@ -10,6 +10,7 @@ from streams.doctor import (
     configuration,
     coordinators,
     group,
+    input_retention,
     inputs,
     local_workers,
     machine,
@@ -33,7 +34,12 @@ from streams.doctor import (
 from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import RIGHTS, VERSION, DoctorFinding, create_unknown_finding
-from streams.doctor.input_facts import count_recent_records, find_unreadable_records, read_keys
+from streams.doctor.input_facts import (
+    count_recent_records,
+    fetch_oldest_unread,
+    find_unreadable_records,
+    read_keys,
+)
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -286,7 +292,15 @@ def _check_transactions(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 
 
 def _check_retention(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    return inputs.check_retention(facts.progress())
+    """Compare the age of the oldest unread records with the retention, where it may matter."""
+    progress = facts.progress()
+    oldest = fetch_oldest_unread(facts.cluster, progress)
+    has_workers = True  # unless it is known that none runs
+    with suppress(ConnectionLost, OutcomeUnknown, UserError):
+        has_workers = bool(facts.report().members)
+    return input_retention.check_retention(
+        progress, oldest, facts.cluster.now_ms, has_workers=has_workers
+    )
 
 
 def _check_unread(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TypeAlias
 
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import ClusterFacts
+from streams.doctor.input_retention import OldestUnread
 from streams.doctor.inputs import (
     KEYS_SAMPLED,
     NEXT_RECORDS_MAX,
@@ -43,6 +45,34 @@ def fetch_progress(
         if time_ms is not None and lagging:
             expiring |= cluster.admin().fetch_offsets_for_time(lagging, time_ms)
     return {p: InputProgress(firsts[p], read[p], ends[p], expiring.get(p)) for p in partitions}
+
+
+def fetch_oldest_unread(
+    cluster: ClusterFacts, progress: Mapping[Partition, InputProgress]
+) -> dict[Partition, OldestUnread]:
+    """Return the first unread record of each partition that is about to lose records by time.
+
+    Offsets without a record, such as markers of transactions, are passed over.
+    """
+    starts = {
+        p: each.committed_offset
+        for p, each in progress.items()
+        if each.first_offset
+        <= each.committed_offset
+        < min(each.expiring_offset or 0, each.end_offset)
+    }
+    if not starts:
+        return {}
+    ends = {p: min(progress[p].end_offset, at + NEXT_RECORDS_MAX) for p, at in starts.items()}
+    settings = cluster.topic_settings({each.topic for each in starts})
+    found: dict[Partition, OldestUnread] = {}
+    with closing(cluster.clients().create_reader(committed_only=False)) as reader:
+        for message in reader.read_records(starts, ends):
+            partition = Partition(message.topic() or "", message.partition() or 0)
+            _, timestamp_ms = message.timestamp()
+            retention_ms = int(settings[partition.topic]["retention.ms"])
+            found.setdefault(partition, OldestUnread(timestamp_ms, retention_ms))
+    return found
 
 
 def count_recent_records(

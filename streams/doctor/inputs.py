@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from streams.command_lines import format_command, format_kafka_command
+from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.added_partitions import ADDED_PARTITIONS, advise_on_added_partitions
@@ -28,7 +28,7 @@ RETENTION, COPARTITIONS, SKEW, KEYS = (
 )  # fmt: skip
 NEXT_RECORDS = "next records"
 _LOST_TOPICS = "MR-025"
-_USED_PART = 0.8
+USED_PART = 0.8
 """The part of an input's retention after which a record that waits is about to be lost."""
 _SKEW_FACTOR = 4
 SKEW_RECORDS_MIN = 1_000
@@ -43,7 +43,7 @@ NEXT_RECORDS_MAX = 100
 class InputProgress:
     """Holds how far a partition of an input is read: its offsets, and the one about to be lost.
 
-    `expiring_offset` is the first offset whose record has used less than `_USED_PART` of the
+    `expiring_offset` is the first offset whose record has used less than `USED_PART` of the
     topic's retention by time; None where no record is lost by time.
     """
 
@@ -62,56 +62,7 @@ def find_expiring_time_ms(settings: Mapping[str, str], now_ms: int) -> int | Non
     retention_ms = int(settings.get("retention.ms", -1))
     if "delete" not in settings.get("cleanup.policy", "delete") or retention_ms < 0:
         return None
-    return now_ms - int(_USED_PART * retention_ms)
-
-
-def check_retention(inputs: Mapping[Partition, InputProgress]) -> Iterator[DoctorFinding]:
-    """Find records that were lost before they were processed, and those that are about to be."""
-    lost = {p: each for p, each in inputs.items() if each.first_offset > each.committed_offset}
-    near = {
-        p: each
-        for p, each in inputs.items()
-        if p not in lost
-        and each.lag
-        and each.expiring_offset is not None
-        and each.committed_offset < each.expiring_offset
-    }
-    for topic in sorted({each.topic for each in lost}):
-        of_topic = {p: each for p, each in sorted(lost.items()) if p.topic == topic}
-        partition, first = next(iter(of_topic.items()))
-        others = name_partitions([str(p) for p in of_topic if p != partition])
-        count = sum(each.first_offset - each.committed_offset for each in of_topic.values())
-        yield create_error_finding(
-            RETENTION,
-            f"{partition} begins at offset {first.first_offset}, and {first.committed_offset} is "
-            "the next to process" + (f"; so it is with {others}" if others else ""),
-            f"up to {count:,} records are lost; the thread stops, unless offset_out_of_range says "
-            "where to go on",
-            f"{format_command('topics describe', topic)} shows which are there; set "
-            "offset_out_of_range=earliest to go on with them",
-        )
-    if near:
-        records = sum(
-            min(each.expiring_offset or 0, each.end_offset) - each.committed_offset
-            for each in near.values()
-        )
-        topic = min(near).topic
-        yield create_warning_finding(
-            RETENTION,
-            f"{format_count(records, 'record')} of {name_partitions(sorted(map(str, near)))} "
-            f"wait for {_USED_PART:.0%} of the retention or longer",
-            "they are deleted before they are processed",
-            "catch up, and keep them for longer meanwhile: "
-            + format_kafka_command(
-                *("kafka-configs.sh", "--alter", "--entity-type", "topics", "--entity-name"),
-                *(topic, "--add-config", "retention.ms=-1"),
-            ),
-        )
-    if inputs and not lost and not near:
-        worst = max(each.lag for each in inputs.values())
-        yield create_fine_finding(
-            RETENTION, f"nothing is about to be lost; the largest lag is {worst:,}"
-        )
+    return now_ms - int(USED_PART * retention_ms)
 
 
 def check_copartitions(

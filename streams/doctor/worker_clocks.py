@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.doctor.durations import format_duration
 from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
 from streams.doctor.topics import name_partitions
 from streams.runtime.offsets.offset_metadata import decode_metadata
@@ -40,7 +41,7 @@ def check_clocks(
     for address, seconds in off.items():
         yield create_warning_finding(
             WORKER_CLOCKS,
-            f"the clock of the worker at {address} is {_format_time(abs(seconds))} "
+            f"the clock of the worker at {address} is {format_duration(abs(seconds))} "
             f"{'ahead of' if seconds > 0 else 'behind'} that of this process",
             _CONSEQUENCE,
             _advise_time_source(),
@@ -50,8 +51,8 @@ def check_clocks(
         yield create_warning_finding(
             WORKER_CLOCKS,
             f"the worker that has committed {places} has, or had, a clock that is "
-            f"{_format_time(max(ahead.values()))} ahead of this machine's, by the numbers of its "
-            "commits",
+            f"{format_duration(max(ahead.values()))} ahead of this machine's, by the numbers of "
+            "its commits",
             _CONSEQUENCE,
             f"{_advise_time_source()}. The numbers stay ahead until the time has caught up with "
             "them, which does no harm",
@@ -72,11 +73,3 @@ def _advise_time_source() -> str:
         f"systemd-timesyncd): `timedatectl` there; {format_command('group describe')} shows who "
         "has the task"
     )
-
-
-def _format_time(seconds: float) -> str:
-    """Return a time in the largest unit of which there are two or more."""
-    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.0f} s"

@@ -13,7 +13,6 @@ from streams.commands.plan_changelogs import ChangelogReview
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import inputs, stores
 from streams.doctor.findings import DoctorFinding, Verdict, create_error_finding
-from streams.doctor.inputs import InputProgress
 from streams.doctor.store_points import derive_needed_counts, has_run_since_reset
 from streams.doctor.symptom_codes import add_symptom_code
 from streams.runtime.assigning.internal_topics import REPARTITION_SETTINGS
@@ -26,22 +25,6 @@ LINES = [Partition("lines", number) for number in range(4)]
 
 def verdicts(found: Iterable[DoctorFinding]) -> list[Verdict]:
     return [each.verdict for each in found]
-
-
-@pytest.mark.parametrize(
-    ("progress", "expected"),
-    [
-        (InputProgress(0, 90, 100, 50), FINE),
-        (InputProgress(0, 40, 100, None), FINE),
-        (InputProgress(0, 100, 100, 100), FINE),
-        (InputProgress(0, 40, 100, 50), WARNING),
-        (InputProgress(60, 40, 100, 80), ERROR),
-    ],
-)
-def test_retention_of_inputs(progress: InputProgress, expected: Verdict) -> None:
-    (found,) = inputs.check_retention({LINES[0]: progress})
-    assert found.verdict is expected
-    assert "lines[0]" in found.what or expected is FINE
 
 
 @pytest.mark.parametrize(
@@ -249,14 +232,6 @@ def test_a_damaged_file_of_numbers_is_one_finding(tmp_path: Path) -> None:
             stores.read_stores_on_disk(tmp_path)
     (found,) = stores.check_damaged_numbers(tmp_path, "damaged")
     assert (found.verdict, f"rm {file}" in found.remedy) == (ERROR, True)
-
-
-def test_lost_records_are_one_finding_for_a_topic() -> None:
-    lost = {p: InputProgress(9, 2, 10) for p in LINES[:3]}
-    (found,) = inputs.check_retention(lost)
-    assert "lines[0] begins at offset 9" in found.what
-    assert "so it is with lines[1], lines[2]" in found.what
-    assert "up to 21 records" in found.consequence
 
 
 def test_records_with_one_fault_are_one_finding() -> None:
