@@ -130,15 +130,21 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
             "metadataForAllStreamsClients": (OTHER, "`running.metadata_for_store(name)`"),
             "streamsMetadataForStore": (OTHER, "`running.metadata_for_store(name)`"),
             "queryMetadataForKey": (OTHER, "`running.metadata_for_key(name, key)`"),
-            "setGlobalStateRestoreListener": (OTHER, "`app.start(restore_listener=...)`"),
-            "setStandbyUpdateListener": (OTHER, "`app.start(restore_listener=...)`, for both"),
+            "setGlobalStateRestoreListener": (
+                OTHER,
+                "`restore_listener=` of `app.start` and `app.run`",
+            ),
+            "setStandbyUpdateListener": (
+                OTHER,
+                "`restore_listener=` of `app.start` and `app.run`, for both",
+            ),
             "query": (OTHER, "`running.query(name)`"),
-            "setStateListener": (OTHER, "`app.start(state_listener=...)`"),
+            "setStateListener": (OTHER, "`state_listener=` of `app.start` and `app.run`"),
             "setUncaughtExceptionHandler": (OTHER, "the setting `uncaught_exception_handler`"),
         },
     ),
     "KafkaStreams$State": Counterpart(OTHER, "`running.state`, with the same names"),
-    "KafkaStreams$StateListener": _inner("`app.start(state_listener=...)`"),
+    "KafkaStreams$StateListener": _inner("`state_listener=` of `app.start` and `app.run`"),
     "KafkaStreams$CloseOptions": _inner("`running.close(leave_group=...)`"),
     "CloseOptions": _inner("`running.close(leave_group=...)`"),
     "CloseOptions$GroupMembershipOperation": _inner("`running.close(leave_group=...)`"),
@@ -261,6 +267,11 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "kstream.Merger": _FUNCTION_OF_THE_STEP,
     "kstream.Predicate": _FUNCTION_OF_THE_STEP,
     "kstream.Reducer": _FUNCTION_OF_THE_STEP,
+    "kstream.ValueJoinerWithStreamAndMappedKey": Counterpart(
+        OTHER,
+        "any function; `with_key=True` hands it the stream's key, and the mapped key is what "
+        "`key=` of `join` returns",
+    ),
     "kstream.ValueJoiner*": Counterpart(OTHER, "any function; `with_key=True` hands it the key"),
     "kstream.ValueMapper*": Counterpart(
         OTHER, "any function of the value; for the key too take `map` or a processor"
