@@ -2,12 +2,17 @@
 
 A point fetches its facts and hands them to a check. What can't be fetched is the finding that the
 point was not looked at; a missing right is a finding of its own besides.
+
+Points of an application are looked at side by side, as most of them wait for brokers: one after the
+other they would add up what each waits for a coordinator that is overloaded.
 """
 
 from __future__ import annotations
 
+import contextvars
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,6 +33,8 @@ from streams.membership.connection import ConnectionLost
 log = logging.getLogger(__name__)
 
 
+_AT_ONCE = 8
+"""The points of an application that are looked at side by side."""
 _EXPECTED = (UserError, OutcomeUnknown, ConnectionLost, StateError, OSError)
 
 
@@ -36,6 +43,14 @@ class Point(NamedTuple):
 
     name: str
     look: Callable[[], Iterable[DoctorFinding]]
+
+
+class PointResult(NamedTuple):
+    """Holds what was found at a point until it ended, and the error that ended it, if one did."""
+
+    name: str
+    findings: list[DoctorFinding]
+    failure: Exception | None = None
 
 
 def examine_cluster(facts: ClusterFacts, *, is_alone: bool) -> list[DoctorFinding]:
@@ -53,30 +68,25 @@ def examine_application(facts: ApplicationFacts) -> list[DoctorFinding]:
         Point(name, lambda look=look: look(facts))  # type: ignore[misc]
         for name, look in application_points.list_points()
     ]
-    return [replace(each, application=facts.application_id) for each in look_at_points(points)]
+    found = look_at_points(points, _AT_ONCE)
+    return [replace(each, application=facts.application_id) for each in found]
 
 
-def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
-    """Yield the findings of points; what one raises is a finding, and the others are looked at."""
+def look_at_points(points: Iterable[Point], at_once: int = 1) -> Iterator[DoctorFinding]:
+    """Yield the findings of points, in their order; up to `at_once` are looked at side by side.
+
+    What a point raises is a finding, and the others are looked at.
+    """
     missing: dict[tuple[str, str, str], AuthorizationError] = {}
     told: set[str] = set()
-    for name, look in points:
-        try:
-            for each in look():
-                told.add(each.what)
-                yield add_symptom_code(each)
-        except AuthorizationError as error:
-            missing.setdefault((error.operation, error.resource, error.name), error)
-            yield create_unknown_finding(
-                name, f"the right {error.operation} on {error.resource} {error.name} is missing"
-            )
-        except _EXPECTED as error:
-            yield create_unknown_finding(name, str(error))
-        except Exception as error:  # a fault of the doctor itself hides no other point
-            log.debug("%s could not be looked at", name, exc_info=True)
-            yield create_unknown_finding(
-                name, f"the doctor failed here, please report it: {error!r}"
-            )
+    for name, found, failure in _look_side_by_side(points, at_once):
+        for each in found:
+            told.add(each.what)
+            yield add_symptom_code(each)
+        if isinstance(failure, AuthorizationError):
+            missing.setdefault((failure.operation, failure.resource, failure.name), failure)
+        if failure is not None:
+            yield _describe_failure(name, failure)
     for lacked in missing.values():
         what = f"this user may not {lacked.operation} {lacked.resource} {lacked.name}"
         if what in told:
@@ -88,3 +98,42 @@ def look_at_points(points: Iterable[Point]) -> Iterator[DoctorFinding]:
             str(lacked),
         )
         yield add_symptom_code(warning)
+
+
+def _look_side_by_side(points: Iterable[Point], at_once: int) -> Iterator[PointResult]:
+    """Yield what each point has found, in the order of the points.
+
+    Each thread has a copy of the context: by it messages offer commands as the doctor was called.
+    """
+    if at_once == 1:
+        yield from map(_look_at_point, points)
+        return
+    with ThreadPoolExecutor(at_once, thread_name_prefix="doctor") as threads:
+        looks = [
+            threads.submit(contextvars.copy_context().run, _look_at_point, each) for each in points
+        ]
+        for look in looks:
+            yield look.result()
+
+
+def _look_at_point(point: Point) -> PointResult:
+    """Return what a point finds, and what it raises then, if it does."""
+    name, look = point
+    found: list[DoctorFinding] = []
+    try:
+        found.extend(look())
+    except Exception as error:
+        return PointResult(name, found, error)
+    return PointResult(name, found)
+
+
+def _describe_failure(point: str, failure: Exception) -> DoctorFinding:
+    """Return the finding of a point that could not be looked at for an error."""
+    if isinstance(failure, AuthorizationError):
+        right = f"{failure.operation} on {failure.resource} {failure.name}"
+        return create_unknown_finding(point, f"the right {right} is missing")
+    if isinstance(failure, _EXPECTED):
+        return create_unknown_finding(point, str(failure))
+    # A fault of the doctor itself hides no other point.
+    log.debug("%s could not be looked at", point, exc_info=failure)
+    return create_unknown_finding(point, f"the doctor failed here, please report it: {failure!r}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
 
 from streams.doctor.fetched_once import fetched_once
+from tests.processes import HANG_LIMIT_S
 
 
 class Facts:
@@ -34,4 +38,29 @@ def test_a_broker_that_is_away_is_waited_for_once() -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="no answer"):
             facts.failing()
+    assert facts.calls == 1
+
+
+class SlowFacts:
+    """Holds a fact whose fetch waits until it is let go on."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.has_begun, self.may_end = Event(), Event()
+
+    @fetched_once
+    def slow(self) -> int:
+        self.calls += 1
+        self.has_begun.set()
+        assert self.may_end.wait(HANG_LIMIT_S)
+        return 7
+
+
+def test_a_point_that_needs_a_fact_which_another_fetches_waits_for_it() -> None:
+    facts = SlowFacts()
+    with ThreadPoolExecutor(2) as threads:
+        looks = [threads.submit(facts.slow) for _ in range(2)]
+        assert facts.has_begun.wait(HANG_LIMIT_S)
+        facts.may_end.set()
+        assert [each.result() for each in looks] == [7, 7]
     assert facts.calls == 1

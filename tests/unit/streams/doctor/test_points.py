@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Barrier
 
 import pytest
 
+from streams.command_lines import format_command, hold_invocation
 from streams.doctor import application_points, cluster_points
 from streams.doctor.doctor_command import merge_findings_not_looked_at
 from streams.doctor.findings import (
@@ -23,6 +25,7 @@ from streams.doctor.points import Point, look_at_points
 from streams.doctor.symptom_codes import CODES
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.symptoms.lookup import find_by_code
+from tests.processes import HANG_LIMIT_S
 
 FINE = create_fine_finding("a", "1")
 WARNING = create_warning_finding("b", "2", "leads", "do")
@@ -113,3 +116,27 @@ def test_a_fault_has_the_code_of_its_message_or_else_of_its_point() -> None:
     (by_message,) = look_at_points([Point("connection", lambda: [told])])
     (fine,) = look_at_points([Point("skew of keys", lambda: [FINE])])
     assert (by_point.code, by_message.code, fine.code) == ("MR-063", "MR-044", "")
+
+
+def test_points_wait_side_by_side_and_are_told_in_their_order() -> None:
+    both = Barrier(2)
+
+    def wait_and_find(found: DoctorFinding) -> Point:
+        def look() -> Iterator[DoctorFinding]:
+            both.wait(HANG_LIMIT_S)
+            yield found
+
+        return Point(found.point, look)
+
+    points = [wait_and_find(FINE), fail_with(OSError("disk")), wait_and_find(ERROR)]
+    found = list(look_at_points(points, at_once=3))
+    assert [each.point for each in found] == ["a", "a", "failing", "c"]
+
+
+def test_points_beside_each_other_offer_commands_as_the_doctor_was_called() -> None:
+    def look() -> Iterator[DoctorFinding]:
+        yield create_fine_finding("a", format_command("group reset"))
+
+    with hold_invocation(application_id="orders"):
+        found = list(look_at_points([Point("a", look)] * 2, at_once=2))
+    assert all("group reset orders" in each.what for each in found)
