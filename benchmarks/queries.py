@@ -321,7 +321,7 @@ def print_throughput(bench: QueryBench, rounds: int, span_s: float) -> list[str]
     }
     found: dict[str, list[StreamFigures]] = {name: [] for name in ways}
     bench.stop_workers()
-    bench.write_records(int((_WARMUP_S + rounds * (span_s + 1.0) * len(ways)) * _RECORDS_MAX))
+    bench.write_records(int((_WARMUP_S + rounds * (span_s + 0.5) * len(ways)) * _RECORDS_MAX))
     bench.start_workers()
     time.sleep(_WARMUP_S)
     for number in range(rounds):
