@@ -9,11 +9,13 @@ end of a partition; two are a reader's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
+from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import OFFSETS_TOPIC, ClusterFacts
 from streams.doctor.commit_times import (
@@ -22,7 +24,7 @@ from streams.doctor.commit_times import (
     decode_offset_commit,
     decode_offset_place,
 )
-from streams.doctor.transaction_ends import find_transaction_end
+from streams.doctor.transaction_ends import NoTransactionEnd, find_transaction_end
 from streams.errors import StreamsError
 from streams.spark.stores.raw_fetch import LeaderChanged, fetch_batches, find_leader
 
@@ -37,10 +39,30 @@ _PROOFS = 2
 
 
 class EarlyCommits(NamedTuple):
-    """Holds a partition with such a commit for each reader, and how many commits were compared."""
+    """Holds a partition with such a commit for each reader, and how many commits were compared.
+
+    `incomparable` counts the commits that could not be, by the reason.
+    """
 
     proven: Mapping[str, Partition]
     compared_count: int
+    incomparable: Mapping[NoTransactionEnd, int]
+
+    def describe_comparison(self) -> str:
+        """Return words for the number of commits that were compared; why, where it is none."""
+        if self.compared_count:
+            count = format_count(self.compared_count, "commit")
+            verb = "was" if self.compared_count == 1 else "were"
+            return f"{count} of theirs {verb} compared with the ends of transactions"
+        if not self.incomparable:
+            return "no commit of theirs is among the newest records of the offsets' topic"
+        count = format_count(sum(self.incomparable.values()), "commit")
+        reasons = ", ".join(f"{number} {why}" for why, number in self.incomparable.items())
+        more = ""
+        if NoTransactionEnd.MARKER in self.incomparable:
+            more = ": transactions are over sooner than such a reader commits, so that to look "
+            more += "again hardly helps"
+        return f"none of the newest {count} of theirs can be compared, as {reasons}{more}"
 
 
 def find_early_commits(
@@ -109,6 +131,7 @@ def select_early_commits(
     early: dict[str, set[int]] = {}
     proven: dict[str, Partition] = {}
     compared = 0
+    incomparable: Counter[NoTransactionEnd] = Counter()
     for commit in islice(_leave_out_repeated(commits), _COMPARED_MAX):
         place = commit.group, commit.partition
         if commit.group in proven or looked_at.get(place, 0) >= _COMMITS_MAX or not commit.offset:
@@ -116,7 +139,8 @@ def select_early_commits(
         looked_at[place] = looked_at.get(place, 0) + 1
         before = commit.offset - 1
         ended_at_ms = find_transaction_end(fetch(commit.partition, before), before)
-        if ended_at_ms is None:
+        if isinstance(ended_at_ms, NoTransactionEnd):
+            incomparable[ended_at_ms] += 1
             continue
         compared += 1
         if commit.committed_at_ms + margin_ms < ended_at_ms:
@@ -124,7 +148,7 @@ def select_early_commits(
             times.add(commit.committed_at_ms)
             if len(times) >= _PROOFS:
                 proven[commit.group] = commit.partition
-    return EarlyCommits(proven, compared)
+    return EarlyCommits(proven, compared, incomparable)
 
 
 def _leave_out_repeated(commits: Iterable[OffsetCommit]) -> Iterable[OffsetCommit]:

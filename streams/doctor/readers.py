@@ -27,6 +27,10 @@ GroupId: TypeAlias = str
 ISOLATION = "isolation of readers"
 _LOOKS, _PAUSE_S = 5, 0.2
 _CLIENTS_SHOWN = 3
+_REQUEST_LOG = (
+    "kafka-request.log in the log directory of each broker ($LOG_DIR, or logs/ of Kafka's "
+    "installation; its log4j2.yaml says where else)"
+)
 
 GroupOffsets = Mapping[Partition, int]
 """The committed offsets of one group."""
@@ -77,10 +81,10 @@ def _advise_on_requests(client_ids: Sequence[str], broker_ids: Sequence[int]) ->
     brokers = "" if len(broker_ids) == 1 else f", and for the brokers {broker_ids[1:]} alike"
     names = " or ".join(f'"clientId":"{each}"' for each in client_ids[:_CLIENTS_SHOWN])
     return (
-        f"to decide it, let the brokers log requests for a minute: {begin}{brokers}. In the lines "
-        f"of kafka-request.log with FETCH and {names or 'the client id of the reader'} "
-        '"isolationLevel":0 means uncommitted records, and 1 committed ones. Then '
-        f"{end}, as each request is a line"
+        f"to decide it: (1) let the brokers log requests for a minute: {begin}{brokers}. (2) Look "
+        f"into {_REQUEST_LOG}: in its lines with FETCH and "
+        f'{names or "the client id of the reader"}, "isolationLevel":0 means uncommitted records, '
+        f"and 1 committed ones. (3) Switch the logger off again, as each request is a line: {end}"
     )
 
 
@@ -113,7 +117,7 @@ def check_isolation(
             f"the outputs; none was seen to read uncommitted records{compared}. To be sure, look "
             "into the settings of those programs: Java's consumers take uncommitted records unless "
             "isolation.level=read_committed is set; librdkafka's only if it is set to "
-            "read_uncommitted; or look again while results are written",
+            "read_uncommitted",
         )
         yield replace(finding, remedy=_advise_on_requests(client_ids, broker_ids))
     if not readers:

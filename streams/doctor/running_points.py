@@ -12,7 +12,6 @@ from functools import partial
 
 from state.directory import LOCK_FILE
 from state.linux_calls import find_removed_files
-from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
     coordinators,
@@ -141,8 +140,7 @@ def check_isolation(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         try:
             early = find_early_commits(facts.cluster, others, outputs)
             proven |= early.proven
-            count = format_count(early.compared_count, "commit")
-            compared = f", and {count} of theirs were compared with the ends of transactions"
+            compared = f", and {early.describe_comparison()}"
         except (AuthorizationError, UserError, OutcomeUnknown, ConnectionLost) as error:
             compared = f" (the times of their commits can't be read: {error})"
     loggers = find_brokers_with_request_logger(facts.cluster) if others else []

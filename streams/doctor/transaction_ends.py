@@ -8,6 +8,7 @@ given the record.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from struct import Struct
 from typing import NamedTuple
 
@@ -28,22 +29,32 @@ class _TransactionalBatch(NamedTuple):
     producer_id: int
 
 
-def find_transaction_end(data: bytes, offset: int) -> int | None:
+class NoTransactionEnd(StrEnum):
+    """Names why nothing at an offset has a transaction whose end is known, in words for several."""
+
+    MARKER = "stand behind the end of a transaction"
+    WITHOUT_TRANSACTION = "stand behind a record that is in no transaction"
+    OUT_OF_REACH = "stand behind a record that is gone, or whose transaction's end is far behind it"
+
+
+def find_transaction_end(data: bytes, offset: int) -> int | NoTransactionEnd:
     """Return when the transaction of the record at `offset` ended, in ms since the epoch.
 
-    `data` are the batches of a fetch from `offset` on. None where the record is in no transaction,
-    or is gone, or the marker is not in the data.
+    `data` are the batches of a fetch from `offset` on. The reason is returned where the record is
+    in no transaction, or is gone, or the marker is not in the data.
     """
     batches = _parse_batches(data)
     for batch in batches:
         if not batch.base_offset <= offset <= batch.last_offset:
-            return None
-        if batch.attributes & _CONTROL or not batch.attributes & _TRANSACTIONAL:
-            return None
+            return NoTransactionEnd.OUT_OF_REACH
+        if batch.attributes & _CONTROL:
+            return NoTransactionEnd.MARKER
+        if not batch.attributes & _TRANSACTIONAL:
+            return NoTransactionEnd.WITHOUT_TRANSACTION
         for later in batches:
             if later.attributes & _CONTROL and later.producer_id == batch.producer_id:
                 return later.timestamp_ms
-    return None
+    return NoTransactionEnd.OUT_OF_REACH
 
 
 def _parse_batches(data: bytes) -> Iterator[_TransactionalBatch]:

@@ -6,6 +6,7 @@ Records and batches are those that the embedded broker writes, in Kafka's format
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Sequence
 
 import pytest
@@ -21,7 +22,7 @@ from streams.doctor.commit_times import (
     decode_offset_commit,
 )
 from streams.doctor.early_commits import decode_commits, select_early_commits
-from streams.doctor.transaction_ends import find_transaction_end
+from streams.doctor.transaction_ends import NoTransactionEnd, find_transaction_end
 
 OUT = Partition("out", 2)
 NOW_MS = 1_795_956_252_682
@@ -94,25 +95,48 @@ def test_a_transaction_ends_with_the_marker_of_its_own_producer() -> None:
     assert [find_transaction_end(log, offset) for offset in (10, 12)] == [90, 90]
 
 
-def test_what_is_no_record_of_a_transaction_that_ended_says_nothing() -> None:
-    assert find_transaction_end(place_batches(write_of(-1)), 0) is None
-    assert find_transaction_end(place_batches(write_of(1)), 0) is None  # open, or cut off
-    assert find_transaction_end(place_batches(end_of(1, 90)), 0) is None
-    assert find_transaction_end(place_batches(write_of(1), first=5), 0) is None  # compacted
-    assert find_transaction_end(place_batches(write_of(1), end_of(1, 9))[:-1], 0) is None
-    assert find_transaction_end(b"", 0) is None
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (place_batches(write_of(-1)), NoTransactionEnd.WITHOUT_TRANSACTION),
+        (place_batches(write_of(1)), NoTransactionEnd.OUT_OF_REACH),  # open, or cut off
+        (place_batches(end_of(1, 90)), NoTransactionEnd.MARKER),
+        (place_batches(write_of(1), first=5), NoTransactionEnd.OUT_OF_REACH),  # compacted
+        (place_batches(write_of(1), end_of(1, 9))[:-1], NoTransactionEnd.OUT_OF_REACH),
+        (b"", NoTransactionEnd.OUT_OF_REACH),
+    ],
+)
+def test_what_is_no_record_of_a_transaction_that_ended_says_why(
+    log: bytes, reason: NoTransactionEnd
+) -> None:
+    assert find_transaction_end(log, 0) is reason
+
+
+def test_why_no_commit_can_be_compared_is_told_with_the_number() -> None:
+    behind = select_early_commits(commits_at((4, 60), (8, 150)), fetch_from_log, 0)
+    assert behind.describe_comparison() == (
+        "none of the newest 2 commits of theirs can be compared, as 2 stand behind the end of a "
+        "transaction: transactions are over sooner than such a reader commits, so that to look "
+        "again hardly helps"
+    )
+    some = select_early_commits(commits_at((2, 100), (4, 160)), fetch_from_log, 0)
+    assert some.describe_comparison().startswith("1 commit of theirs")
+    none = select_early_commits([], fetch_from_log, 0)
+    assert "no commit of theirs is among" in none.describe_comparison()
 
 
 def commits_at(*places: tuple[int, int]) -> list[OffsetCommit]:
     return [OffsetCommit("sink", OUT, offset, at_ms) for offset, at_ms in reversed(places)]
 
 
-LOG = [write_of(1), end_of(1, 100), write_of(1), end_of(1, 200)]  # 0-2, 3, 4-6, 7
+LOG = [write_of(1), end_of(1, 100), write_of(1), end_of(1, 200)]
+LOG_STARTS = [0, 3, 4, 7]
 
 
 def fetch_from_log(partition: Partition, offset: int) -> bytes:
     assert partition == OUT
-    return place_batches(*LOG) if offset < 4 else place_batches(*LOG[2:], first=4)
+    at = bisect_right(LOG_STARTS, offset) - 1
+    return place_batches(*LOG[at:], first=LOG_STARTS[at])
 
 
 @pytest.mark.parametrize(

@@ -172,8 +172,10 @@ def test_the_log_of_requests_is_what_decides_an_isolation_that_is_not_known() ->
     (asked,) = readers.check_isolation({}, ["dashboard"], "", ["dash-1"], [4, 5])
     assert asked.verdict is Verdict.NOT_LOOKED_AT
     assert "--entity-name 4 --add-config kafka.request.logger=DEBUG" in asked.remedy
-    assert '"clientId":"dash-1" "isolationLevel":0 means uncommitted' in asked.remedy
-    assert "--delete-config kafka.request.logger" in asked.remedy
+    assert '"clientId":"dash-1", "isolationLevel":0 means uncommitted' in asked.remedy
+    assert "kafka-request.log in the log directory of each broker" in asked.remedy
+    switched_off = asked.remedy.partition("Switch the logger off again")[2]
+    assert "--delete-config kafka.request.logger" in switched_off
     (embedded,) = readers.check_isolation({}, ["dashboard"], "", ["dash-1"])
     assert embedded.remedy == ""
     (proven,) = readers.check_isolation({"dashboard": place}, ["dashboard"], "", [], [4])
