@@ -194,8 +194,15 @@ def check_worker_clocks(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     with suppress(ConnectionLost, OutcomeUnknown, UserError):
         clocks = facts.workers().clocks_ahead_s
     ahead = worker_clocks.find_commits_ahead(facts.committed(), facts.cluster.now_ms)
+    owners: Mapping[Partition, str] = {}
+    if ahead:
+        with suppress(ConnectionLost, OutcomeUnknown, UserError):
+            local = find_local_workers(facts.state_path)
+            owners = worker_clocks.name_owners(facts.report(), local, facts.state_path)
+    topology = facts.topology
+    stamped = None if topology is None else worker_clocks.list_stamped_topics(topology)
     if clocks or facts.committed():
-        yield from worker_clocks.check_clocks(ahead, clocks)
+        yield from worker_clocks.check_clocks(ahead, clocks, owners, stamped)
 
 
 def check_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
