@@ -4,6 +4,9 @@
     connection                        workers that say that no broker, or no group, answers
     disks of brokers, disk space      workers that don't commit, or start over
     processing time                   the same: a record takes longer than its transaction may
+    next records, certificates,       no worker that runs: each ends there
+    topics, internal topics and
+    others (`_ENDING`)
 
 and one warning does: where quotas throttle workers, their commits take long.
 
@@ -16,11 +19,29 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from streams.doctor import broker_disks, machine, workers
-from streams.doctor.findings import CONNECTION, DoctorFinding, Verdict
+from streams.doctor import (
+    broker_disks,
+    group,
+    inputs,
+    machine,
+    recreated_inputs,
+    security,
+    stores,
+    topics,
+    workers,
+)
+from streams.doctor.findings import CONNECTION, RIGHTS, VERSION, DoctorFinding, Verdict
 from streams.doctor.throttling import QUOTAS
 
 _ROOTS = (CONNECTION, broker_disks.BROKER_DISKS, machine.DISK, workers.BUSY)
+_ENDING = (
+    *(inputs.NEXT_RECORDS, inputs.COPARTITIONS, inputs.RETENTION, recreated_inputs.INPUTS),
+    *(CONNECTION, RIGHTS, VERSION, security.CERTIFICATES, machine.DISK, machine.INODES),
+    *(topics.TOPICS, stores.INTERNAL, stores.COUNTS),
+)
+"""The points whose errors end workers, or refuse their start."""
+_WAITING = re.compile("the oldest unread record of")
+"""What is lost while no worker runs: no error that ends one."""
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
 _NOT_ANSWERING = re.compile(r"the worker at \S+ does not answer|nothing listens")
 _WITHOUT_BROKER = re.compile(
@@ -37,12 +58,34 @@ def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     roots += [e for e in findings if e.point == QUOTAS and e.verdict is Verdict.WARNING]
     marked = []
     for finding in findings:
+        if finding.point == group.MEMBERS and finding.what == group.NO_WORKER:
+            finding = _name_what_ends_workers(finding, errors)
         root = next((each for each in roots if _may_follow(finding, each)), None)
         if root is not None:
             remedy = f"it may follow from the {root.verdict} of the point {root.point!r}: "
             finding = replace(finding, remedy=f"{remedy}mend that first, and look again")
         marked.append(finding)
     return marked
+
+
+def _name_what_ends_workers(
+    finding: DoctorFinding, errors: Sequence[DoctorFinding]
+) -> DoctorFinding:
+    """Return the finding that no worker runs, with the points whose errors may be the reason."""
+    ending = dict.fromkeys(
+        repr(each.point)
+        for each in errors
+        if each.point in _ENDING
+        and each.application in ("", finding.application)
+        and _WAITING.match(each.what) is None
+    )
+    if not ending:
+        return finding
+    points = f"error of the point {next(iter(ending))}"
+    if len(ending) > 1:
+        points = f"errors of the points {', '.join(ending)}"
+    remedy = f"it may follow from the {points}, which ends workers: mend that first, then start "
+    return replace(finding, remedy=f"{remedy}workers; the last one's log ends with why it ended")
 
 
 def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:

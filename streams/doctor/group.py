@@ -21,6 +21,7 @@ from streams.runtime.offsets.offset_metadata import has_metadata_of_streams
 FOREIGN = "members of others"
 _CLASSIC = "classic"
 MEMBERS, UNREAD, IDENTITY, OFFSETS = "members", "unread partitions", "identities", "offsets"
+NO_WORKER = "no worker runs"
 
 
 def check_foreign_members(refusal: str, protocols: Collection[str]) -> Iterator[DoctorFinding]:
@@ -69,7 +70,7 @@ def check_members(report: GroupReport) -> Iterator[DoctorFinding]:
     if not report.members:
         yield create_warning_finding(
             MEMBERS,
-            "no worker runs",
+            NO_WORKER,
             "nothing is processed, and inputs may lose records by their retention meanwhile",
             f"start workers; how the last one ended: {format_command('doctor', '--logs', 'FILE')} "
             "with its log names the cause",

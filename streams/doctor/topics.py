@@ -22,6 +22,7 @@ from streams.runtime.offsets.offset_refusals import offer_new_topics
 
 PartitionName: TypeAlias = str
 
+TOPICS = "topics"
 LEADERS, REPLICAS, DURABILITY = "partition leaders", "replicas in sync", "durability"
 _SHOWN_MAX = 5
 _REPLICAS_WISE = 3
@@ -173,7 +174,7 @@ def check_topics_exist(
     whose records its state rests.
     """
     missing = sorted(set(needed) - set(internal) - cluster.topics.keys())
-    point = "topics"
+    point = TOPICS
     if missing:
         yield create_error_finding(
             point,
