@@ -43,6 +43,7 @@ from streams.doctor.input_facts import (
 from streams.doctor.machine_facts import count_stores, read_disk_usage, read_process_limits
 from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
+from streams.settings.exception_handlers import DeadLetter
 
 PointName: TypeAlias = str
 
@@ -194,7 +195,7 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
         (throttling.QUOTAS, lambda facts: throttling.check_throttling(facts.workers())),
         (workers.COMMITS, lambda facts: workers.check_commits(facts.workers())),
-        (workers.DROPPED, lambda facts: workers.check_dropped_records(facts.workers())),
+        (workers.DROPPED, _check_dropped_records),
         (workers.PLACEMENT, _check_key_placement),
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
         (queries.QUERIES, _check_endpoints),
@@ -354,6 +355,13 @@ def _check_processing(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     with suppress(ConnectionLost, OutcomeUnknown, UserError):
         lag = sum(each.lag for each in facts.progress().values())
     return workers.check_processing(found, facts.config, lag)
+
+
+def _check_dropped_records(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+    """Look for dropped records; the topics of dead letters are known from the App's settings."""
+    handlers = () if facts.topology is None else facts.config.handlers
+    topics = {each.topic for each in handlers if isinstance(each, DeadLetter)}
+    return workers.check_dropped_records(facts.workers(), topics)
 
 
 def _check_foreign_members(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

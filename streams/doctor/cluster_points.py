@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
-from streams.command_lines import format_command
 from streams.common.addresses import Address, parse_address, parse_addresses
 from streams.common.topic_partitions import Partition
 from streams.doctor import (
@@ -137,7 +136,7 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
     try:
         clients = facts.clients()
     except (UserError, ConnectionLost) as error:
-        remedy = f"correct what the message says, and look again: {format_command('group list')}"
+        remedy = "correct what the message says, and run the doctor again"
         if "no embedded broker runs" in str(error):
             remedy = "start a worker, which starts the embedded broker; or name the brokers with "
             remedy += "--bootstrap-servers"

@@ -34,6 +34,7 @@ _SKEW_FACTOR = 4
 SKEW_RECORDS_MIN = 1_000
 _KEY_SHARE_MAX = 0.5
 _SHOWN_RECORDS = 100
+_NEXT_SHOWN = "5"
 KEYS_SAMPLED = 1_000
 NEXT_RECORDS_MAX = 100
 """The number of a partition's next offsets that are read."""
@@ -214,7 +215,7 @@ def check_next_records(
         others = name_partitions([f"{p}@{at}" for p, at in more])
         shown = format_command(
             *("consume", partition.topic, "--partition", str(partition.number)),
-            *("--from", str(offset), "-n", "1"),
+            *("--from", str(offset), "-n", _NEXT_SHOWN, "--until-end"),
         )
         what = f"{partition}@{offset} is to be processed soon, and can't be read: {fault}"
         what += f"; nor can {others}" if others else ""
@@ -223,7 +224,7 @@ def check_next_records(
                 NEXT_RECORDS,
                 what,
                 "with deserialization_handler=fail the thread ends there, again after each start",
-                f"{shown} shows it; correct the serde, or start the workers with "
+                f"{shown} shows it and the next; correct the serde, or start the workers with "
                 "MILLRACE_DESERIALIZATION_HANDLER=skip (or dead_letter:TOPIC) in the environment",
             )
         else:
@@ -231,7 +232,8 @@ def check_next_records(
                 NEXT_RECORDS,
                 what,
                 _describe_handled(handler),
-                f"{shown} shows it; correct the producer that writes such records, or the serde",
+                f"{shown} shows it and the next; correct the producer that writes such records, or "
+                "the serde",
             )
     if looked_at and not faults:
         yield create_fine_finding(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")

@@ -19,6 +19,10 @@ from streams.doctor.findings import (
 
 CERTIFICATES, TOKEN = "certificates", "token"
 _RENEWED_BEFORE = timedelta(days=14)
+_RENEWAL = (
+    "put a new certificate of the authority in its place, a worker that runs takes it up, and run "
+    "the doctor again"
+)
 
 
 class Certificate(NamedTuple):
@@ -41,7 +45,7 @@ def check_certificates(
                 CERTIFICATES,
                 f"{owner} is valid from {validity.begin:%Y-%m-%d %H:%M} to {until} only",
                 "new connections are refused, those of a worker that runs when they end",
-                "put a new certificate in its place: a worker that runs takes it up",
+                _RENEWAL,
             )
         elif validity.end - now < _RENEWED_BEFORE:
             fine = False
@@ -49,7 +53,7 @@ def check_certificates(
                 CERTIFICATES,
                 f"{owner} is valid until {until}: {_format_left(validity.end - now)} more",
                 "new connections are refused then",
-                "put a new certificate in its place: a worker that runs takes it up",
+                _RENEWAL,
             )
     if certificates and fine:
         first = min(certificates, key=lambda each: each.validity.end)

@@ -26,6 +26,7 @@ from streams.membership.transactions import DescribedTransactionState, OpenProdu
 from streams.runtime.access.resource_names import is_own_transactional_id
 
 TRANSACTIONS = "transactions"
+_ASKS = " (it asks first; where there is no terminal add --yes)"
 _OPEN_LONG_MS, _OPEN_MS = 60_000, 10_000
 _COMMIT_INTERVALS = 5
 _MS = 1_000
@@ -84,7 +85,8 @@ def _describe_hanging(
                 *("--partition", str(e.partition.number), "--start-offset", str(e.start_offset)),
             )
             for e in of_producer
-        ),
+        )
+        + _ASKS,
     )
 
 
@@ -143,7 +145,7 @@ def _describe_long_transaction(
         f"the transaction of {each.transactional_id!r} is open for {_format_age(age_ms)} "
         f"({each.state}, time-out {_format_age(each.timeout_ms)}), in {names}"
     )
-    abort = format_command("txn abort", each.transactional_id)
+    abort = format_command("txn abort", each.transactional_id) + _ASKS
     remedy = f"end the program that has it, or {abort}"
     if is_own:
         remedy = "its worker does not commit: what is said here of processing time, health, disks "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from streams.settings.config import StreamsConfig
 
 HEALTH, BUSY, COMMITS, DROPPED = "health", "processing time", "commits", "dropped records"
 RECOVERIES, PLACEMENT = "recoveries", "placement of keys"
+_LETTER_TOPIC, _LETTERS_SHOWN = "DEAD_LETTER_TOPIC", "5"
 _MISPLACED = "millrace_thread_keys_misplaced_total"
 _BUSY_MAX, _MOSTLY_BUSY = 0.9, 0.5
 _BACKLOG_MAX_S = 10
@@ -258,15 +259,28 @@ def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         )
 
 
-def check_dropped_records(facts: WorkerFacts) -> Iterator[DoctorFinding]:
-    """Find records that are dropped, or written as dead letters, now."""
+def check_dropped_records(
+    facts: WorkerFacts, letter_topics: Collection[str] = ()
+) -> Iterator[DoctorFinding]:
+    """Find records that are dropped, or written as dead letters, now.
+
+    `letter_topics` are the dead-letter topics of the settings, as far as these are known.
+    """
     dropped, dead = facts.summary.dropped_rate or 0.0, facts.summary.dead_letters_rate or 0.0
     if dropped or dead:
+        remedy = "the log names the first of them and the step"
+        if dead:
+            topics = sorted(letter_topics) or [_LETTER_TOPIC]
+            shown = format_command("consume", topics[0], "-n", _LETTERS_SHOWN, "--metadata")
+            others = f"; so it is with {' and '.join(topics[1:])}" if topics[1:] else ""
+            remedy += f"; the headers of dead letters have the cause: {shown}{others}. Once it is "
+            remedy += "mended they can be run again, as they have the record as it was read: see "
+            remedy += "docs/errors.md, dead letters"
         yield create_warning_finding(
             DROPPED,
             f"{dropped:.3g} records a second are dropped, {dead:.3g} become dead letters",
             "they are in no result",
-            "the log names the first of them and the step; dead letters have the cause in headers",
+            remedy,
         )
     elif facts.after:
         yield create_fine_finding(DROPPED, "none now")

@@ -42,6 +42,14 @@ class EventKind(StrEnum):
     END = "end"
 
 
+UNCOUNTED_KINDS = frozenset(
+    {
+        *(EventKind.DISK, EventKind.AUTHENTICATION, EventKind.AUTHORIZATION),
+        *(EventKind.BROKER_AWAY, EventKind.COORDINATOR, EventKind.LOSS),
+        *(EventKind.FENCING, EventKind.CORRUPTION, EventKind.END_OF_OUTAGE),
+    }
+)
+"""The kinds whose names have no plural."""
 NO_FAULTS = frozenset(
     {
         *(EventKind.RESTORE, EventKind.REBALANCE),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from streams.common.counted import format_count
 from streams.log_analysis.events import LogEvent
-from streams.log_analysis.patterns import NO_FAULTS
+from streams.log_analysis.patterns import NO_FAULTS, UNCOUNTED_KINDS
 from streams.log_analysis.report import LogAnalysisOutput, LogIncidentOutput, format_instant
 
 HOURS_MAX, INCIDENTS_MAX = 48, 20
@@ -74,8 +74,11 @@ def _print_incident(incident: LogIncidentOutput, console: Console) -> None:
 
 
 def format_counts(events: Mapping[str, int]) -> str:
-    """Return counts by kinds as a text: `3 fencing, 1 rebalance`."""
-    return ", ".join(f"{count} {kind}" for kind, count in events.items())
+    """Return counts by kinds as a text: `3 fencing, 1 rebalance, 2 failed records`."""
+    return ", ".join(
+        f"{count} {kind}" if kind in UNCOUNTED_KINDS else format_count(count, kind)
+        for kind, count in events.items()
+    )
 
 
 def print_event_if_fault(event: LogEvent, console: Console) -> None:

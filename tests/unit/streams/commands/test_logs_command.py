@@ -28,7 +28,7 @@ def analyze(*arguments: str, standard_input: bytes | None = None) -> Result:
 def test_it_names_incident_cause_lines_and_page() -> None:
     result = analyze(FENCED, BROKER)
     assert result.exit_code == 0
-    assert "counting: 2 fencing, 2 rebalance" in result.stdout
+    assert "counting: 2 fencing, 2 rebalances" in result.stdout
     assert "(millrace explain-error MR-010)" in result.stdout
     assert "fenced by a newer instance (_FENCED)" in result.stdout
     assert "2 incidents in 2 logs" in result.stdout

@@ -297,6 +297,7 @@ def test_a_transaction_that_no_coordinator_knows_hangs() -> None:
     assert "3 h" in found.what
     assert "12 offsets of out[1]" in found.consequence
     assert "txn abort --topic out --partition 1 --start-offset 120" in found.remedy
+    assert "it asks first; where there is no terminal add --yes" in found.remedy
 
 
 def test_a_transaction_that_hangs_in_several_partitions_is_one_finding() -> None:

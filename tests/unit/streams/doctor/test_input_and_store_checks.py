@@ -89,7 +89,7 @@ def test_next_records() -> None:
     assert verdicts(inputs.check_next_records({}, 3)) == [FINE]
     (found,) = inputs.check_next_records({(LINES[1], 17): "string raises ValueError"}, 3)
     assert (found.verdict, "lines[1]@17" in found.what) == (ERROR, True)
-    assert "consume lines --partition 1 --from 17 -n 1" in found.remedy
+    assert "consume lines --partition 1 --from 17 -n 5 --until-end" in found.remedy
     assert "MILLRACE_DESERIALIZATION_HANDLER=skip" in found.remedy
 
 

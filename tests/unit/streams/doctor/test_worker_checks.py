@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from streams.doctor import workers
+from streams.doctor import group, workers
 from streams.doctor.consequences import mark_consequences
 from streams.doctor.findings import (
     DoctorFinding,
@@ -205,7 +205,43 @@ def test_slow_commits(longest_ms: float, expected: Verdict) -> None:
 def test_dropped_records() -> None:
     dropped = "thread_dropped_total"
     assert verdicts(workers.check_dropped_records(facts({dropped: 3}, {dropped: 3}))) == [FINE]
-    assert verdicts(workers.check_dropped_records(facts({dropped: 3}, {dropped: 5}))) == [WARNING]
+    (found,) = workers.check_dropped_records(facts({dropped: 3}, {dropped: 5}))
+    assert (found.verdict, "consume" in found.remedy) == (WARNING, False)
+
+
+@pytest.mark.parametrize(
+    ("topics", "shown"),
+    [({"bad"}, "consume bad -n 5 --metadata"), ((), "consume DEAD_LETTER_TOPIC -n 5 --metadata")],
+)
+def test_dead_letters_are_named_with_their_topic_and_can_be_run_again(
+    topics: Collection[str], shown: str
+) -> None:
+    dead = "thread_dead_letters_total"
+    (found,) = workers.check_dropped_records(facts({dead: 3}, {dead: 5}), topics)
+    assert shown in found.remedy
+    assert "can be run again" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("point", "what", "application", "follows"),
+    [
+        ("next records", "lines[0]@5 can't be read", "a", True),
+        ("certificates", "client.crt is valid until", "", True),
+        ("internal topics", "a-c-changelog was deleted", "a", True),
+        ("internal topics", "b-c-changelog was deleted", "b", False),
+        ("retention of inputs", "lines[0] begins at offset 9", "a", True),
+        ("retention of inputs", "the oldest unread record of lines[0] is 56 min old", "a", False),
+        ("clocks of workers", "off", "a", False),
+    ],
+)
+def test_that_no_worker_runs_may_follow_from_an_error_that_ends_workers(
+    point: str, what: str, application: str, follows: bool
+) -> None:
+    error = replace(create_error_finding(point, what, "l", "d"), application=application)
+    none = create_warning_finding("members", group.NO_WORKER, "leads", "start workers")
+    _, told = mark_consequences([error, replace(none, application="a")])
+    assert (f"from the error of the point {point!r}" in told.remedy) == follows
+    assert ("mend that first, then start workers" in told.remedy) == follows
 
 
 @pytest.mark.parametrize(
