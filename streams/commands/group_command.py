@@ -44,6 +44,7 @@ from streams.monitoring.group_report import (
     TopicOffsets,
     build_report,
     list_report_partitions,
+    offer_consumer_group,
 )
 from streams.monitoring.streams_group_members import find_missing_topics, read_members
 from streams.settings.config import StreamsConfig
@@ -125,7 +126,8 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
         raise ConfigError(
             f"there is no group {application_id!r} of the classic or the streams protocol on "
             f"{clients.servers}: no worker of this application has run there, or its "
-            "offsets have expired; is the application id right?"
+            "offsets have expired; is the application id right? If it is a group of consumers, "
+            f"{offer_consumer_group(application_id)} shows its members and lags"
         )
     members = read_members(application_id, description, counts)
     committed = clients.ask_brokers(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from streams.command_lines import format_kafka_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import ConfigError
 from streams.membership.group_description import GroupDescription, MemberDescription
@@ -142,9 +143,15 @@ def decode_members(group_id: str, description: GroupDescription) -> GroupMembers
         except ValueError as error:
             raise ConfigError(
                 f"group {group_id!r} is not of a Millrace application: member {each.member_id!r} "
-                f"speaks {description.protocol_type!r} with protocol {description.protocol!r}"
+                f"speaks {description.protocol_type!r} with protocol {description.protocol!r}; "
+                f"{offer_consumer_group(group_id)} shows a consumer group's members and lags"
             ) from error
     return GroupMembers(description.members, subscriptions, assignments)
+
+
+def offer_consumer_group(group_id: str) -> str:
+    """Return the command that describes a group of consumers, whatever their protocol."""
+    return format_kafka_command("kafka-consumer-groups.sh", "--describe", "--group", group_id)
 
 
 def list_report_partitions(

@@ -155,3 +155,4 @@ def test_a_group_of_another_program_is_told_from_an_application(
         result = run_describe(broker, topics.application)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert f"kafka-consumer-groups.sh --describe --group {topics.application}" in result.stderr
