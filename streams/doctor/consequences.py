@@ -8,7 +8,7 @@
     topics, internal topics and
     others (`_ENDING`)
 
-and one warning does: where quotas throttle workers, their commits take long.
+and two warnings do: where quotas throttle workers, or coordinators answer late, commits take long.
 
 A worker that does not answer at all is told for itself.
 """
@@ -30,6 +30,7 @@ from streams.doctor import (
     topics,
     workers,
 )
+from streams.doctor.coordinators import COORDINATORS
 from streams.doctor.findings import CONNECTION, RIGHTS, VERSION, DoctorFinding, Verdict
 from streams.doctor.throttling import QUOTAS
 
@@ -42,6 +43,7 @@ _ENDING = (
 """The points whose errors end workers, or refuse their start."""
 _WAITING = re.compile("the oldest unread record of")
 """What is lost while no worker runs: no error that ends one."""
+_ROOTS_OF_COMMITS = (QUOTAS, COORDINATORS)
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
 _NOT_ANSWERING = re.compile(r"the worker at \S+ does not answer|nothing listens")
 _WITHOUT_BROKER = re.compile(
@@ -55,7 +57,8 @@ def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     """Return findings, where those that may follow from an error say so instead of their remedy."""
     errors = [each for each in findings if each.verdict is Verdict.ERROR]
     roots = [each for point in _ROOTS for each in errors if each.point == point]
-    roots += [e for e in findings if e.point == QUOTAS and e.verdict is Verdict.WARNING]
+    warnings = [each for each in findings if each.verdict is Verdict.WARNING]
+    roots += [each for point in _ROOTS_OF_COMMITS for each in warnings if each.point == point]
     marked = []
     for finding in findings:
         if finding.point == group.MEMBERS and finding.what == group.NO_WORKER:
@@ -93,7 +96,7 @@ def _may_follow(finding: DoctorFinding, root: DoctorFinding) -> bool:
         finding.point in _FOLLOWING
         and finding.verdict in (Verdict.ERROR, Verdict.WARNING)
         and root.application in ("", finding.application)
-        and (root.point != QUOTAS or finding.point == workers.COMMITS)
+        and (root.point not in _ROOTS_OF_COMMITS or finding.point == workers.COMMITS)
         and _NOT_ANSWERING.match(finding.what) is None
         and (root.point != CONNECTION or _WITHOUT_BROKER.search(finding.what) is not None)
     )

@@ -33,8 +33,8 @@ from streams.membership.connection import ConnectionLost
 log = logging.getLogger(__name__)
 
 
-_AT_ONCE = 8
-"""The points of an application that are looked at side by side."""
+_AT_ONCE = 16
+"""The points of an application that are looked at side by side; many of them wait for one fact."""
 _EXPECTED = (UserError, OutcomeUnknown, ConnectionLost, StateError, OSError)
 
 

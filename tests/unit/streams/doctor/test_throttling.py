@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streams.doctor import workers
 from streams.doctor.consequences import mark_consequences
+from streams.doctor.coordinators import CoordinatorTimes, check_answer_times
 from streams.doctor.findings import Verdict, create_warning_finding
 from streams.doctor.throttling import QUOTAS, check_throttling
 from streams.doctor.workers import WorkerFacts
@@ -44,6 +45,13 @@ def test_a_consumer_that_is_throttled_is_named_with_its_quota() -> None:
 def test_throttling_for_less_than_a_commit_interval_is_fine() -> None:
     (found,) = check_throttling(facts(scrape(PRODUCED, 0), scrape(PRODUCED, 90)))
     assert (found.verdict, found.what) == (Verdict.FINE, "1 worker throttled by 90 ms at most")
+
+
+def test_long_commits_follow_from_coordinators_that_answer_late() -> None:
+    (load,) = check_answer_times(CoordinatorTimes({"group": 1.6}))
+    commits = create_warning_finding(workers.COMMITS, "took 6 s", "results come late", "look")
+    late, _ = mark_consequences([commits, load])
+    assert late.remedy.startswith("it may follow from the warning of the point 'load of coord")
 
 
 def test_long_commits_follow_from_a_quota_and_nothing_else_does() -> None:
