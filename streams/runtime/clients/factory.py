@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -53,10 +54,11 @@ _SOCKET_TIMEOUT_MS_MIN, _SOCKET_TIMEOUT_MS_MAX = 2_000, 300_000
 """The bounds of `socket.timeout.ms` for librdkafka: a second more than the longest fetch, at most
 five minutes."""
 
-
 _RECONNECT_BACKOFF_MS_MAX = 1_000
 """The default of Kafka's clients (KIP-144). librdkafka's is ten times as long: a broker that is
 back after two seconds would not be tried again for up to ten (decision 121)."""
+_BACKOFF_MS_LIMIT = 3_600_000
+"""librdkafka's limit of `reconnect.backoff.ms` and of `reconnect.backoff.max.ms`."""
 
 
 class KafkaClientSupplier:
@@ -83,14 +85,13 @@ class KafkaClientSupplier:
         self._timeout_s = config.request_timeout_ms / 1000
         # librdkafka refuses a first wait above the longest one.
         self._reconnect_backoff_ms = max(
-            int(each.get("reconnect.backoff.ms", 0))
+            _parse_backoff_ms(each.get("reconnect.backoff.ms"))
             for each in (
                 config.consumer,
                 config.main_consumer,
                 config.restore_consumer,
                 config.global_consumer,
                 config.producer,
-                config.connection,
             )
         )
         # Bounds a fetch that nobody answers: with librdkafka's default no input comes for a minute.
@@ -320,3 +321,14 @@ class KafkaClientSupplier:
             "reconnect.backoff.max.ms": max(_RECONNECT_BACKOFF_MS_MAX, self._reconnect_backoff_ms),
             **self.security.value.librdkafka_settings(),
         }
+
+
+def _parse_backoff_ms(setting: object) -> int:
+    """Return the first wait that a user has set, in ms; 0 for none that librdkafka would take.
+
+    That is refused with the setting's name when a client is created. Of a number librdkafka reads
+    the digits that it begins with.
+    """
+    digits = re.match(r"\+?([0-9]{1,8})(?![0-9])", str(setting))
+    backoff_ms = int(digits[1]) if digits else 0
+    return backoff_ms if backoff_ms <= _BACKOFF_MS_LIMIT else 0

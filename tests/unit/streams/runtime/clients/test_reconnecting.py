@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streams.errors import ConfigError
 from streams.runtime.clients import KafkaClientSupplier, factory
 from streams.settings.config import StreamsConfig
 
@@ -42,3 +43,22 @@ def test_a_user_sets_another_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_longer_first_wait_is_not_refused_by_librdkafka() -> None:
     config = StreamsConfig(consumer={"reconnect.backoff.ms": 2_500})
     KafkaClientSupplier("a", config, "kafka:9092").check_user_settings()
+
+
+@pytest.mark.parametrize("kind", ["consumer", "restore_consumer", "global_consumer", "producer"])
+@pytest.mark.parametrize("backoff_ms", ["fast", "", "²", -1, 3_600_001, 10**40, 1e400])
+def test_a_first_wait_that_is_none_is_refused_by_its_name(kind: str, backoff_ms: object) -> None:
+    settings: dict[str, Any] = {kind: {"reconnect.backoff.ms": backoff_ms}}
+    supplier = KafkaClientSupplier("a", StreamsConfig(**settings), "kafka:9092")
+    with pytest.raises(ConfigError, match=r'"?reconnect\.backoff\.ms'):
+        supplier.check_user_settings()
+
+
+@pytest.mark.parametrize("backoff_ms", ["2500", "+2500", 2_500.5])
+def test_a_first_wait_is_read_as_librdkafka_does(
+    monkeypatch: pytest.MonkeyPatch, backoff_ms: object
+) -> None:
+    config = StreamsConfig(consumer={"reconnect.backoff.ms": backoff_ms})
+    KafkaClientSupplier("a", config, "kafka:9092").check_user_settings()
+    settings = {"reconnect.backoff.ms": backoff_ms}
+    assert list_longest_waits_ms(monkeypatch, consumer=settings) == {2_500}
