@@ -12,6 +12,7 @@ from streams.common.addresses import is_loopback, parse_address, strip_brackets
 
 PORT_MAX = 65_535
 _TOKEN_CHARACTERS_MIN = 16
+_FIRST_VISIBLE, _LAST_VISIBLE = "!", "~"
 _UNSPECIFIED = frozenset(("0.0.0.0", "::"))  # nosec B104 # nothing is bound here
 
 
@@ -76,11 +77,8 @@ def check_query_settings(settings: QuerySettings) -> None:
         settings.query_token.get_secret_value(),
     )
     _check_application_server(port, host, settings.application_server)
-    if token and (len(token) < _TOKEN_CHARACTERS_MIN or not token.isascii() or " " in token):
-        raise ValueError(
-            f"query_token must be ASCII without blanks, {_TOKEN_CHARACTERS_MIN} characters at "
-            "least: `openssl rand -hex 32` makes one"
-        )
+    if token:
+        _check_token(token)
     has_certificate = settings.query_ssl_certificate_location is not None
     if settings.query_ssl_key_location is not None and not has_certificate:
         raise ValueError("query_ssl_key_location needs query_ssl_certificate_location")
@@ -96,6 +94,18 @@ def check_query_settings(settings: QuerySettings) -> None:
             f"query_host {host!r} can be reached from other machines, and without TLS whoever is "
             "between reads the token and the answers: set query_ssl_certificate_location; or "
             "query_plaintext, if a mesh, a proxy or a tunnel encrypts"
+        )
+
+
+def _check_token(token: str) -> None:
+    """Check that a token can stand in a header as it is. Raises ValueError, without the token."""
+    if token.rstrip("\r\n") != token:
+        raise ValueError("query_token has a line end at its end, as its file may: leave it out")
+    is_visible = all(_FIRST_VISIBLE <= each <= _LAST_VISIBLE for each in token)
+    if len(token) < _TOKEN_CHARACTERS_MIN or not is_visible:
+        raise ValueError(
+            "query_token must be visible characters of ASCII, without blanks, "
+            f"{_TOKEN_CHARACTERS_MIN} at least: `openssl rand -hex 32` makes one"
         )
 
 
