@@ -73,7 +73,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
 
     `history_ms` says how far behind stream time, the largest timestamp put, a value can be read and
     a version can be put. `is_source_topic`: the store is restored from the topic of its table,
-    which also has the versions that came too late (`drops_late_replays`).
+    which also has the versions that came too late.
     """
 
     _stream_time_ms: int
@@ -105,9 +105,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """The key on disk of the last version that the sweep has seen."""
         self._encode_key, self._decode_key, self._encode_value, self._decode_value = codecs
         self._history_ms = history_ms
-        self.drops_late_replays = is_source_topic
-        """True if what is replayed has versions that came too late, and were not kept. What the
-        store itself has written again has none, but old versions behind those of later times."""
+        self._is_source_topic = is_source_topic
         self._rewrite: VersionRewrite | None = None
         self.dropped = 0
         """The number of versions that came too late to be kept."""
@@ -303,7 +301,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
         changes: list[DiskChange] = []
         for key, value, timestamp_ms in entries:
-            if self.drops_late_replays and timestamp_ms < self._stream_time_ms - self._history_ms:
+            if self._is_source_topic and timestamp_ms < self._stream_time_ms - self._history_ms:
                 continue  # it was dropped when it was read
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))

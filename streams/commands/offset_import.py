@@ -45,7 +45,7 @@ from streams.topology.resolve import resolve_topology
 from streams.topology.rules import AggregationRule
 from streams.windows import TimeWindows
 
-_SAME_LAYOUTS = frozenset(set(StoreKind) - {StoreKind.BUFFER})
+_SAME_LAYOUTS = frozenset(set(StoreKind) - {StoreKind.BUFFER, StoreKind.VERSIONED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +272,8 @@ def _find_rule_of_closed_windows(node: Node) -> AggregationRule | None:
 
 def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
     """Return why Kafka Streams' changelog of a store can't be read here; empty if it can."""
+    if spec.kind is StoreKind.VERSIONED:
+        return "its changelog also has versions that came too late and were not kept"
     if spec.kind not in _SAME_LAYOUTS:
         return f"the layout of a {spec.kind} store is Millrace's own"
     for node in subtopology.nodes:

@@ -15,7 +15,6 @@ from state.errors import StoreCorrupted
 from state.shown_values import quote_value
 from state.store import StateStore, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
-from state.versioned import VersionedStore
 from streams.common.counted import format_count
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
@@ -104,7 +103,6 @@ class LoggedStore:
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
         """Note where the changelog begins: what is gone without a loss has expired."""
         start_offset = changelog.start_offset
-        self.note_late_versions(changelog)
         if self.expiry.is_versioned:
             if is_accepted or changelog.tombstone_retention_ms is not None:
                 self.window_expiry = WindowExpiry()  # so that all is written again at once
@@ -112,17 +110,6 @@ class LoggedStore:
         if is_accepted or self.expiry.may_begin_at(start_offset, changelog.fetched_at_ms):
             expired = self.window_expiry.expired_offset or 0
             self.window_expiry.expired_offset = max(expired, start_offset)
-
-    def note_late_versions(self, changelog: ChangelogRange) -> None:
-        """Have a versioned store drop versions that came too late, if its changelog may have some.
-
-        Kafka Streams writes them into a changelog, and keeps none of them in its store. Here none
-        is written: a changelog that the store has written again, or that has lost its beginning,
-        has none.
-        """
-        if self.expiry.is_versioned and isinstance(self.store, VersionedStore):
-            is_rewritten = self.expiry.expired_offset is not None or changelog.start_offset > 0
-            self.store.drops_late_replays = not is_rewritten
 
     committed_end: int = 0
     """The end of the committed records of `changelog` that the store is known to hold.

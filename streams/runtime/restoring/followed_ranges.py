@@ -107,7 +107,6 @@ class FollowedRangeFetcher:
         except PositionRefused as error:
             self.log_problem(str(changelog.partition), str(error))
             return None
-        logged_store.note_late_versions(changelog)
         if start is not None and start.loss:
             self.log_problem(str(changelog.partition), start.loss)
         return start

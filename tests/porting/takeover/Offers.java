@@ -6,16 +6,12 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.JoinWindows;
-import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KStream;
-import org.apache.kafka.streams.kstream.KTable;
-import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.StreamJoined;
-import org.apache.kafka.streams.state.Stores;
 
 /**
- * Orders, joined with their payments, and with the prices that held at their times.
+ * Orders, joined with their payments.
  *
  * Arguments: the broker's address, the state directory and the guarantee. A signal closes it.
  */
@@ -46,23 +42,10 @@ public class Offers {
         Consumed<String, String> text = Consumed.with(Serdes.String(), Serdes.String());
         KStream<String, String> orders = builder.stream("orders-in", text);
         KStream<String, String> payments = builder.stream("payments-in", text);
-        KTable<String, String> prices =
-            builder.table(
-                "prices-in",
-                text,
-                Materialized.<String, String>as(
-                        Stores.persistentVersionedKeyValueStore("prices", Duration.ofHours(48)))
-                    .withKeySerde(Serdes.String())
-                    .withValueSerde(Serdes.String()));
         JoinWindows window =
             JoinWindows.ofTimeDifferenceAndGrace(Duration.ofMinutes(10), Duration.ofHours(2));
         write(orders.join(payments, Offers::pair, window, joined("paid")), "paid-out");
         write(orders.outerJoin(payments, Offers::pair, window, joined("either")), "either-out");
-        write(
-            orders.join(
-                prices, Offers::pair,
-                Joined.with(Serdes.String(), Serdes.String(), Serdes.String(), "priced")),
-            "priced-out");
         return builder;
     }
 

@@ -1,8 +1,8 @@
-"""Test that joins of streams and versioned tables of Kafka Streams go on in Millrace.
+"""Test that joins of streams of Kafka Streams go on in Millrace.
 
 Orders and payments that wait for each other when Kafka Streams is stopped are joined by Millrace,
 once; those that stay without a match are written once by an outer join, whichever of the two writes
-them. Orders find the prices that held at their times, of which Kafka Streams has kept the versions.
+them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from tests.processes import HANG_LIMIT_S, wait_until
 from tests.reading import records
 from tests.sampling import draw_seed
 
-ORDERS, PAYMENTS, PRICES = "orders-in", "payments-in", "prices-in"
-OUTPUTS = ("paid-out", "either-out", "priced-out")
+ORDERS, PAYMENTS = "orders-in", "payments-in"
+OUTPUTS = ("paid-out", "either-out")
 HOUR_MS = 3_600_000
 WINDOW_MS, GRACE_MS = 600_000, 2 * HOUR_MS
 PHASE_MS = 540_000
 """For how long a phase of orders lasts: no record is older than the window when it comes."""
 KEYS = [f"item{number}" for number in range(60)]
-GHOST = "ghost"
-"""The item whose only price at the times of orders came too late."""
 
 pytestmark = pytest.mark.sampled(1, by="broker")
 
@@ -44,7 +42,7 @@ class Sent(NamedTuple):
 
     topic: str
     key: str
-    value: str | None
+    value: str
     time_ms: int
 
 
@@ -63,30 +61,13 @@ class Offers:
         assert self._producer.flush(HANG_LIMIT_S) == 0
         self.sent += drawn
 
-    def draw_prices(self, since_ms: int) -> list[Sent]:
-        """Draw versions of prices over 16 hours, not in the order of their times, some deleted.
-
-        The price of one item is followed by one that is older than the history: Kafka Streams
-        writes it into the changelog, and does not keep it.
-        """
-        drawn = []
-        for key in KEYS:
-            times = self._random.sample(range(since_ms, since_ms + 16 * HOUR_MS, HOUR_MS // 4), 6)
-            drawn += [
-                Sent(PRICES, key, None if at == 4 else f"{key} at {at}", time_ms)
-                for at, time_ms in enumerate(times)
-            ]
-        drawn.append(Sent(PRICES, GHOST, "of later", since_ms + 15 * HOUR_MS))
-        drawn.append(Sent(PRICES, GHOST, "too late", since_ms - 60 * HOUR_MS))
-        return drawn
-
     def draw_trade(self, since_ms: int, count: int) -> list[Sent]:
         """Draw orders and payments of a phase, in the order of their times."""
         times = sorted(self._random.sample(range(since_ms + 1, since_ms + PHASE_MS), count))
-        drawn = [Sent(ORDERS, GHOST, f"o{since_ms}", since_ms)]
+        drawn = []
         for time_ms in times:
             topic = self._random.choice((ORDERS, PAYMENTS))
-            key = self._random.choice([*KEYS, GHOST])
+            key = self._random.choice(KEYS)
             drawn.append(Sent(topic, key, f"{topic[0]}{time_ms}", time_ms))
         return drawn
 
@@ -102,9 +83,8 @@ class Offers:
 
     def expect(self) -> dict[str, Counter[str]]:
         """Return how often each output has each value, by what was sent so far."""
-        trade = [each for each in self.sent if each.topic != PRICES]
-        orders = [each for each in trade if each.topic == ORDERS]
-        payments = [each for each in trade if each.topic == PAYMENTS]
+        orders = [each for each in self.sent if each.topic == ORDERS]
+        payments = [each for each in self.sent if each.topic == PAYMENTS]
         pairs = [
             (order, payment)
             for order in orders
@@ -114,31 +94,17 @@ class Offers:
         paid = Counter(f"{order.value}+{payment.value}" for order, payment in pairs)
         matched = {each for pair in pairs for each in pair}
         now_ms: Counter[int] = Counter()
-        for each in trade:
+        for each in self.sent:
             partition = partition_for_key(each.key.encode(), PARTITIONS)
             now_ms[partition] = max(now_ms[partition], each.time_ms)
         alone = Counter(
             f"{each.value}+null" if each.topic == ORDERS else f"null+{each.value}"
-            for each in trade
+            for each in self.sent
             if each not in matched
             and each.time_ms + WINDOW_MS + GRACE_MS
             < now_ms[partition_for_key(each.key.encode(), PARTITIONS)]
         )
-        priced = Counter(
-            f"{order.value}+{price}"
-            for order in orders
-            if (price := self._find_price(order)) is not None
-        )
-        return dict(zip(OUTPUTS, (paid, paid + alone, priced), strict=True))
-
-    def _find_price(self, order: Sent) -> str | None:
-        versions = [
-            each
-            for each in self.sent
-            if each.topic == PRICES and each.key == order.key and each.time_ms <= order.time_ms
-            if each.value != "too late"
-        ]
-        return max(versions, key=lambda each: each.time_ms).value if versions else None
+        return dict(zip(OUTPUTS, (paid, paid + alone), strict=True))
 
     def read(self) -> dict[str, Counter[str]]:
         return {
@@ -161,31 +127,21 @@ class Offers:
 
 @pytest.fixture
 def topics(broker: Broker) -> Iterator[None]:
-    with create_topics(broker, "offers", (ORDERS, PAYMENTS, PRICES, *OUTPUTS)):
+    with create_topics(broker, "offers", (ORDERS, PAYMENTS, *OUTPUTS)):
         yield
 
 
 @pytest.mark.usefixtures("topics")
-def test_joins_and_versions_go_on_where_kafka_streams_was_stopped(
-    broker: Broker, tmp_path: Path
-) -> None:
+def test_joins_go_on_where_kafka_streams_was_stopped(broker: Broker, tmp_path: Path) -> None:
     seed = draw_seed("takeover of joins")
     print(f"{seed=}")
     servers = broker.bootstrap_servers
     offers = Offers(servers, Random(seed))
     begin_ms = int(time.time()) * 1_000 - 20 * HOUR_MS
-    offers.send(offers.draw_prices(begin_ms))
     command = compile_java("Offers", tmp_path)
     java = Program("offers", [*command, servers, str(tmp_path / "java"), "exactly_once_v2"])
     try:
         java.wait_for("RUNNING")
-        versions = len(offers.sent)
-        wait_until(
-            lambda: (
-                sum(1 for _ in records(servers, "offers-prices-changelog", PARTITIONS)) >= versions
-            ),
-            what=java.log_tail,
-        )
         offers.send(offers.draw_trade(begin_ms + HOUR_MS, 150))
         offers.wait_for_results()
         offers.send(offers.draw_end(begin_ms + 6 * HOUR_MS))  # Java writes what had no match

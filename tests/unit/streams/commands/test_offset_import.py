@@ -158,6 +158,11 @@ def emit_on_close(app: App, by: Any) -> None:
 
 SECOND = timedelta(seconds=1)
 LAYOUTS: dict[str, tuple[Describe, str, str]] = {
+    "a versioned table": (
+        lambda app: app.table("in", **TEXT, store=Store.versioned("rows", history=SECOND)),
+        "a-rows-changelog",
+        "store 'rows' can't be taken over, as its changelog also has versions that came too late",
+    ),
     "a table that waits for a time limit": (
         lambda app: app.table("in", **TEXT, store="rows").suppress(
             until_time_limit(SECOND), name="late"

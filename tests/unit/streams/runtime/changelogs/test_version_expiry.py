@@ -194,21 +194,3 @@ def test_a_standby_is_not_filled_from_a_changelog_that_may_lack_versions(
     standby.world.follow(standby.logged)
     assert ("compacted by the wall clock" in caplog.text) is (expired_offset is None)
     assert held(standby.logged) == ({} if expired_offset is None else {"a": "1", "b": "2"})
-
-
-def test_a_changelog_of_kafka_streams_has_versions_that_were_not_kept() -> None:
-    """Check that a replay drops them, unless the store has written its changelog again itself."""
-    entries = [(b"later", b"v", 1_000), (b"late", b"v", 899), (b"kept", b"v", 900)]
-    at_start = ChangelogRange(CHANGELOG, 0, 9, "id", None, 0)
-    for expired_offset, start_offset, is_dropped in (
-        (None, 0, True),
-        (3, 0, False),
-        (None, 3, False),
-    ):
-        world = World()
-        expiry = world.logged.expiry._replace(expired_offset=expired_offset)
-        world.logged.expiry = expiry
-        world.logged.note_late_versions(at_start._replace(start_offset=start_offset))
-        world.store.replay_changelog(entries, StoreCheckpoint(9, "id", 0))
-        assert (world.store.get("late") is None) is is_dropped
-        assert world.store.get("kept") is not None
