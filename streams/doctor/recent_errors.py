@@ -17,6 +17,7 @@ from state.errors import DirectoryLocked
 from state.locks import exclude_owner, read_holder
 from streams.command_lines import format_command
 from streams.common.counted import format_count
+from streams.doctor.durations import format_duration
 from streams.doctor.findings import (
     DoctorFinding,
     create_fine_finding,
@@ -38,7 +39,6 @@ RECENT_S = 3600.0
 _REPEATED_S = 3600.0
 """The time that is repeated when summer time ends, in nearly all zones."""
 _INCIDENTS_SHOWN = 3
-_UNITS = (("days", 86_400), ("h", 3600), ("min", 60))
 
 
 def check_logs(paths: Sequence[Path], now_s: float | None = None) -> Iterator[DoctorFinding]:
@@ -102,7 +102,7 @@ def _describe_age(incident: LogIncidentOutput, now_s: float) -> str:
     if end_s is None:
         return "at an unknown time"
     about = "about " if _is_ambiguous_time(incident.end) else ""
-    return f"{about}{_format_age(now_s - end_s)} ago ({incident.end})"
+    return f"{about}{format_duration(now_s - end_s)} ago ({incident.end})"
 
 
 def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], now_s: float) -> str:
@@ -114,7 +114,7 @@ def _describe_run(incident: LogIncidentOutput, runs: dict[str, LogRunOutput], no
     started_s = max(_parse_instant(run.started) or 0.0 for run in of_files)
     if started_s <= end_s:
         return ""
-    return f", before the worker's last start {_format_age(now_s - started_s)} ago"
+    return f", before the worker's last start {format_duration(now_s - started_s)} ago"
 
 
 def has_ended(run: LogRunOutput) -> bool:
@@ -149,11 +149,3 @@ def _is_ambiguous_time(text: str | None) -> bool:
 def _parse_instant(text: str | None) -> float | None:
     """Return an instant as the analysis shows it, in this machine's zone, in s since 1970."""
     return None if text is None else datetime.fromisoformat(text).timestamp()
-
-
-def _format_age(age_s: float) -> str:
-    """Return a time in the largest unit of which it has two: `90 s`, `12 min`, `30 h`."""
-    for unit, unit_s in _UNITS:
-        if age_s >= 2 * unit_s:
-            return f"{int(age_s // unit_s)} {unit}"
-    return f"{max(0.0, age_s):.0f} s"

@@ -14,6 +14,7 @@ from streams.command_lines import format_command
 from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.doctor.cluster_facts import TransactionFacts
+from streams.doctor.durations import format_duration
 from streams.doctor.findings import (
     DoctorFinding,
     create_error_finding,
@@ -77,7 +78,8 @@ def _describe_hanging(
     return create_error_finding(
         TRANSACTIONS,
         f"the transaction of producer {first.producer_id} at {places} hangs, "
-        f"{_format_age(found.now_ms - last_ms)} after its last write: no coordinator knows it",
+        f"{format_duration((found.now_ms - last_ms) / _MS)} after its last write: no coordinator "
+        "knows it",
         f"readers of committed records wait there for ever: {blocked}",
         "; ".join(
             format_command(
@@ -127,9 +129,9 @@ def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransa
         return "none for long"
     places = name_partitions([str(p) for p in oldest.partitions])
     return (
-        f"the oldest for {_format_age(age_ms)}, by {oldest.transactional_id!r}: readers of "
-        f"committed records wait for it in {places} (it times out after "
-        f"{_format_age(oldest.timeout_ms)})"
+        f"the oldest for {format_duration(age_ms / _MS)}, by {oldest.transactional_id!r}: readers "
+        f"of committed records wait for it in {places} (it times out after "
+        f"{format_duration(oldest.timeout_ms / _MS)})"
     )
 
 
@@ -142,8 +144,8 @@ def _describe_long_transaction(
     """
     names = name_partitions([str(p) for p in each.partitions])
     what = (
-        f"the transaction of {each.transactional_id!r} is open for {_format_age(age_ms)} "
-        f"({each.state}, time-out {_format_age(each.timeout_ms)}), in {names}"
+        f"the transaction of {each.transactional_id!r} is open for {format_duration(age_ms / _MS)} "
+        f"({each.state}, time-out {format_duration(each.timeout_ms / _MS)}), in {names}"
     )
     abort = format_command("txn abort", each.transactional_id) + _ASKS
     remedy = f"end the program that has it, or {abort}"
@@ -164,11 +166,3 @@ def _describe_long_transaction(
 def _describe_blocked(found: OpenTransactions, partition: Partition) -> str:
     count = found.blocked.get(partition, 0)
     return f"{format_count(count, 'offset')} of {partition} can't be read"
-
-
-def _format_age(age_ms: int) -> str:
-    """Return a duration in the largest unit of which there are two or more."""
-    for unit, ms in (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
-        if age_ms >= 2 * ms:
-            return f"{age_ms // ms} {unit}"
-    return f"{max(age_ms, 0) / _MS:.0f} s"
