@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
@@ -13,6 +14,7 @@ from streams.monitoring.scraped_figures import Scrape
 
 QUERIES = "queries"
 _REFUSED = "millrace_query_requests_refused_total"
+_BUCKET = "millrace_query_latency_seconds_bucket"
 _LATENCY_MAX_S = 2.5
 """The bound of a bucket of the histogram above what a request waits by default."""
 _LIMITS = {
@@ -57,7 +59,7 @@ def check_queries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         troubles.append(
             create_warning_finding(
                 QUERIES,
-                f"one of a hundred takes longer than {_LATENCY_MAX_S:g} s, up to {latency_s:g} s",
+                f"one of a hundred takes longer than {_describe_bounds(facts.after, latency_s)}",
                 "who asks waits, or has given up",
                 "a position that its inputs have not reached (at-least) is waited for, and so is "
                 "a client that is slow to take a long range; else look at the point on processing "
@@ -79,6 +81,16 @@ def check_queries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
         yield create_fine_finding(QUERIES, f"{summary.queries_rate:.3g} a second, and none fails")
 
 
+def _describe_bounds(scrapes: Mapping[str, Scrape], latency_s: float) -> str:
+    """Return between which bounds of buckets a latency is; the last bucket has no upper one."""
+    if math.isfinite(latency_s):
+        return f"{_LATENCY_MAX_S:g} s, up to {latency_s:g} s"
+    bounds = (
+        float(each.labels["le"]) for scrape in scrapes.values() for each in scrape.get(_BUCKET, ())
+    )
+    return f"{max(filter(math.isfinite, bounds), default=_LATENCY_MAX_S):g} s"
+
+
 def _describe_refusals(facts: WorkerFacts) -> str:
     """Return by which limits workers have refused queries between the two looks."""
     refused: Counter[str] = Counter()
@@ -86,7 +98,9 @@ def _describe_refusals(facts: WorkerFacts) -> str:
         then = {e.labels["limit"]: e.value for e in facts.before.get(address, {}).get(_REFUSED, ())}
         for each in scrape.get(_REFUSED, ()):
             limit = each.labels["limit"]
-            refused[limit] += int(each.value - then.get(limit, 0.0))
+            former = then.get(limit, 0.0)
+            # A worker that was started again in between counts from 0.
+            refused[limit] += int(each.value - former if each.value >= former else each.value)
     shown = [f"{count} since {_LIMITS.get(name, name)}" for name, count in refused.items() if count]
     return f": {', '.join(shown)}" if shown else ""
 

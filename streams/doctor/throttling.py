@@ -11,7 +11,12 @@ from collections.abc import Iterator, Mapping
 
 from streams.command_lines import format_kafka_command
 from streams.common.counted import format_count
-from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
+from streams.doctor.findings import (
+    DoctorFinding,
+    create_fine_finding,
+    create_unknown_finding,
+    create_warning_finding,
+)
 from streams.doctor.workers import WorkerFacts
 
 QUOTAS = "quotas"
@@ -62,9 +67,13 @@ def check_throttling(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             + format_kafka_command("kafka-configs.sh", "--describe", "--entity-type", "clients")
             + " and so with users, and raise it with --alter --add-config",
         )
-    if facts.after and not throttled:
-        worst_ms = max((each for each, _ in longest.values()), default=0.0)
-        yield create_fine_finding(
-            QUOTAS,
-            f"{format_count(len(facts.after), 'worker')} throttled by {worst_ms:.0f} ms at most",
-        )
+    if throttled or not facts.after:
+        return
+    known = sum(any(scrape.get(name) for name in _FIGURES) for scrape in facts.after.values())
+    if not known:
+        yield create_unknown_finding(QUOTAS, "no worker tells for how long its clients wait")
+        return
+    worst_ms = max((each for each, _ in longest.values()), default=0.0)
+    yield create_fine_finding(
+        QUOTAS, f"{format_count(known, 'worker')} throttled by {worst_ms:.0f} ms at most"
+    )

@@ -75,6 +75,19 @@ def test_slow_queries_are_told(bound_s: float, is_slow: bool) -> None:
     assert ("takes longer than 2.5 s, up to 5 s" in found.what) == is_slow
 
 
+def test_queries_slower_than_all_bounds_are_told_with_the_last_of_these() -> None:
+    (found,) = look({}, answered(200, 100, float("inf")) | answered(404, 1, 30.0))
+    assert found.verdict is Verdict.WARNING
+    assert found.what == "one of a hundred takes longer than 30 s"
+
+
+def test_refusals_are_counted_from_the_start_of_a_worker_that_was_started_in_between() -> None:
+    refused = "millrace_query_requests_refused_total"
+    before = answered(503, 90) | {f'{refused}{{limit="reads"}}': 55}
+    (found,) = look(before, answered(503, 9) | {f'{refused}{{limit="reads"}}': 7})
+    assert found.what.endswith(": 7 since all threads for reads that may wait were at work")
+
+
 def test_functions_that_run_on_are_named() -> None:
     name = "millrace_query_functions_overdue"
     (found,) = look({}, {f'{name}{{query="top"}}': 2, f'{name}{{query="ended"}}': 0})

@@ -47,6 +47,18 @@ def test_throttling_for_less_than_a_commit_interval_is_fine() -> None:
     assert (found.verdict, found.what) == (Verdict.FINE, "1 worker throttled by 90 ms at most")
 
 
+def test_workers_that_tell_no_figure_are_not_counted() -> None:
+    silent = parse_scrape("millrace_thread_stuck 0\n")
+    (found,) = check_throttling(facts(silent, silent))
+    assert found.verdict == Verdict.NOT_LOOKED_AT
+    told = scrape(PRODUCED, 7)
+    looks = {WORKER: told, "localhost:8081": silent}
+    (found,) = check_throttling(
+        WorkerFacts(looks, looks, summarise_scrapes(looks, looks, 1.0), 1.0, {})
+    )
+    assert (found.verdict, found.what) == (Verdict.FINE, "1 worker throttled by 7 ms at most")
+
+
 def test_long_commits_follow_from_coordinators_that_answer_late() -> None:
     (load,) = check_answer_times(CoordinatorTimes({"group": 1.6}))
     commits = create_warning_finding(workers.COMMITS, "took 6 s", "results come late", "look")
