@@ -136,5 +136,14 @@ def check_topology_version(found: TopologyComparison) -> Iterator[DoctorFinding]
             "look at the version that runs; before an upgrade "
             + format_command("plan", "--against", "FILE"),
         )
+    elif found.others:
+        yield create_warning_finding(
+            VERSION,
+            f"some workers run the topology of this App, and others another one{shown} that may "
+            "run beside it",
+            "that is so in a rolling upgrade; until it is over, points that rest on the topology "
+            "are not looked at",
+            "end the upgrade, and look again. Who runs which: " + format_command("group describe"),
+        )
     elif found.runs_own:
         yield create_fine_finding(VERSION, "the workers run the topology of this App")

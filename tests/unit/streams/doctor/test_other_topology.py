@@ -60,8 +60,24 @@ def test_another_program_with_a_store_of_the_same_name_is_an_error() -> None:
 def test_a_version_that_may_run_beside_the_app_is_a_warning() -> None:
     (found,) = list_findings(TEXTS, CALLS)
     assert found.verdict == Verdict.WARNING
-    (found,) = list_findings(TEXTS, CALLS, TEXTS)  # as in a rolling upgrade
-    assert found.verdict == Verdict.FINE
+    assert "the workers run another topology" in found.what
+
+
+def test_a_rolling_upgrade_names_the_other_version() -> None:
+    (found,) = list_findings(TEXTS, CALLS, TEXTS)
+    assert found.verdict == Verdict.WARNING
+    assert CALLS.fingerprint[:8] in found.what
+    assert TEXTS.fingerprint[:8] not in found.what
+    assert "rolling upgrade" in found.consequence
+    assert "plan" not in found.remedy
+
+
+def test_no_point_refers_to_a_point_that_is_fine() -> None:
+    for running in ([CALLS], [CALLS, TEXTS], [MAILS], [MAILS, TEXTS]):
+        compared = compare_declared(TEXTS, running)
+        assert describe_obstacle(compared, has_app=True)
+        (found,) = check_topology_version(compared)
+        assert found.verdict in (Verdict.WARNING, Verdict.ERROR)
 
 
 def test_points_that_rest_on_the_topology_wait_while_another_runs() -> None:
