@@ -10,15 +10,16 @@ import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from streams.common.addresses import Address
 from streams.connection.security import ConnectionSecurity
 from streams.doctor.latencies import time_requests
+from streams.doctor.side_by_side import call_side_by_side
 from streams.errors import UserError
 from streams.membership.connection import (
     BrokerConnection,
@@ -54,10 +55,8 @@ def probe_brokers(
     addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
 ) -> list[BrokerProbe]:
     """Probe all brokers at the same time."""
-    if not addresses:
-        return []
-    with ThreadPoolExecutor(min(len(addresses), _PROBES_MAX)) as pool:
-        return list(pool.map(lambda each: _probe_broker(each, security, timeout_s), addresses))
+    probe = partial(_probe_broker, security=security, timeout_s=timeout_s)
+    return list(call_side_by_side(probe, addresses, _PROBES_MAX))
 
 
 def _probe_broker(address: Address, security: ConnectionSecurity, timeout_s: float) -> BrokerProbe:

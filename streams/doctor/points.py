@@ -9,10 +9,8 @@ other they would add up what each waits for a coordinator that is overloaded.
 
 from __future__ import annotations
 
-import contextvars
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +24,7 @@ from streams.doctor.findings import (
     create_unknown_finding,
     create_warning_finding,
 )
+from streams.doctor.side_by_side import call_side_by_side
 from streams.doctor.symptom_codes import add_symptom_code
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -107,13 +106,8 @@ def _look_side_by_side(points: Iterable[Point], at_once: int) -> Iterator[PointR
     """
     if at_once == 1:
         yield from map(_look_at_point, points)
-        return
-    with ThreadPoolExecutor(at_once, thread_name_prefix="doctor") as threads:
-        looks = [
-            threads.submit(contextvars.copy_context().run, _look_at_point, each) for each in points
-        ]
-        for look in looks:
-            yield look.result()
+    else:
+        yield from call_side_by_side(_look_at_point, points, at_once)
 
 
 def _look_at_point(point: Point) -> PointResult:

@@ -1,0 +1,65 @@
+"""Call a function for several arguments at a time, so that Ctrl-C waits for none of the calls.
+
+A ThreadPoolExecutor joins its threads where it is left, and once more at the end of the process,
+and makes the calls that are queued before. Here these are dropped, and threads are daemons.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(eq=False)
+class QueuedCall(Generic[T, R]):
+    """Represents a call that a thread will make, with a copy of the context of who asked for it."""
+
+    function: Callable[[T], R]
+    argument: T
+    context: Context = field(default_factory=copy_context)
+    outcome: Future[R] = field(default_factory=Future)
+
+    def make(self) -> None:
+        """Make the call, and set its result, or what it raised."""
+        try:
+            self.outcome.set_result(self.context.run(self.function, self.argument))
+        except BaseException as error:  # whoever waits for the result raises it
+            self.outcome.set_exception(error)
+
+
+def call_side_by_side(
+    function: Callable[[T], R], arguments: Iterable[T], at_once: int
+) -> Iterator[R]:
+    """Yield the result of each call in the order of the arguments, or raise what it raised.
+
+    Up to `at_once` calls go on at a time. Once nobody takes results any more no call begins, and
+    those that have begun are left alone.
+    """
+    calls = [QueuedCall(function, each) for each in arguments]
+    queued = deque(calls)
+    try:
+        for number in range(min(at_once, len(calls))):
+            name = f"doctor-{number}"
+            threading.Thread(target=_make_calls, args=(queued,), name=name, daemon=True).start()
+        for call in calls:
+            yield call.outcome.result()
+    finally:
+        queued.clear()
+
+
+def _make_calls(queued: deque[QueuedCall[T, R]]) -> None:
+    """Make calls of the queue, from which other threads take some as well, until it is empty."""
+    while queued:
+        try:
+            call = queued.popleft()
+        except IndexError:  # another thread was faster, or the queue was cleared
+            return
+        call.make()
