@@ -80,14 +80,15 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 }
 """The arguments here that one of Kafka Streams is, by its name in Python's spelling."""
 
+_HANDLER_SETTING = "it is a setting: App(..., uncaught_exception_handler=...)"
 _OTHER_WAYS: Mapping[tuple[str, str], str] = {
     ("global_table", "timestamp_extractor"): (
         "its rows have the times of their records; a Processor of "
         "app.topology_builder().add_global_store(...) may put them with others"
     ),
     ("global_table", "offset_reset"): "a global table is always read from its first record",
-    ("start", "uncaught_exception_handler"): "it is a setting: App(..., ...)",
-    ("run", "uncaught_exception_handler"): "it is a setting: App(..., ...)",
+    ("start", "uncaught_exception_handler"): _HANDLER_SETTING,
+    ("run", "uncaught_exception_handler"): _HANDLER_SETTING,
 }
 """What to do instead, by a method and an argument that it will never have."""
 
@@ -203,6 +204,8 @@ def _explain_extra(
             " (what finds the row of a global table is key=lambda key, value: ..., and the window "
             "of two streams within=timedelta(...))"
         )
+    if _are_topics(extra) and (way := _explain_more_topics(parameters)):
+        return way
     ways = [
         [f"{each}=" for each in _BY_POSITION.get(type(value).__name__, ()) if each in parameters]
         for value in extra
@@ -211,6 +214,23 @@ def _explain_extra(
         ways.append(["within="])
     told = list(dict.fromkeys(each for found in ways for each in found))
     return f" (the others are given by name, as {_join_words(told)})" if told else ""
+
+
+def _are_topics(extra: tuple[Any, ...]) -> bool:
+    return all(type(value).__name__ in ("str", "TopicPattern") for value in extra)
+
+
+def _explain_more_topics(parameters: Mapping[str, inspect.Parameter]) -> str:
+    """Return how a method takes several topics; empty for one whose first parameter is none.
+
+    A method that takes one topic, and can name a store, may be given the store's name.
+    """
+    first = next(iter(parameters.values()), None)
+    if first is None or first.name != "topic" or "store" in parameters:
+        return ""
+    if "Sequence" in str(first.annotation):
+        return " (several topics are one list: [topic, topic])"
+    return " (it takes one topic: call it once for each)"
 
 
 def _list_parameters(parameters: Mapping[str, inspect.Parameter]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams import App, Store, TopologyError, serdes, until_time_limit, windows
+from streams import App, Store, TopologyError, serdes, topics, until_time_limit, windows
 from streams.common.call_hints import explain_call
 from streams.settings.config import StreamsConfig
 
@@ -53,6 +53,21 @@ def test_what_is_given_by_position_is_said_with_its_name(app: Any, stream: Any) 
     )
 
 
+def test_more_topics_than_one_are_a_list_where_a_method_takes_several(
+    app: Any, stream: Any
+) -> None:
+    """`name=` would name the step, and the other topic would never be read."""
+    told = explain(lambda: app.stream("orders", "returns"))
+    assert "(several topics are one list: [topic, topic])" in told
+    assert "by name" not in told
+    assert "(several topics are one list" in explain(
+        lambda: app.stream("orders", topics.matching("returns-.*"))
+    )
+    assert "(it takes one topic: call it once for each)" in explain(lambda: stream.to("a", "b"))
+    assert "as store= and name=" in explain(lambda: app.table("rows", "kept"))
+    assert "as key=" in explain(lambda: app.stream("orders", serdes.string))
+
+
 def test_what_is_missing_or_given_twice_is_named(app: Any, stream: Any) -> None:
     assert "Stream.join needs joiner: its arguments are (other, joiner, *, with_key=" in explain(
         lambda: stream.join(stream)
@@ -63,6 +78,12 @@ def test_what_is_missing_or_given_twice_is_named(app: Any, stream: Any) -> None:
 def test_an_option_that_will_not_come_says_why(app: Any) -> None:
     told = explain(lambda: app.global_table("rates", **TEXT, offset_reset="latest"))
     assert "takes no offset_reset= (a global table is always read from its first record)" in told
+
+
+def test_an_option_that_is_a_setting_is_named_as_one(app: Any) -> None:
+    setting = "(it is a setting: App(..., uncaught_exception_handler=...))"
+    assert setting in explain(lambda: app.start(uncaught_exception_handler=print))
+    assert setting in explain(lambda: app.run(uncaught_exception_handler=print))
 
 
 def test_an_option_of_another_join_is_said_with_that_of_java(app: Any, stream: Any) -> None:
@@ -96,3 +117,11 @@ def test_an_error_of_the_function_itself_is_left_as_it_is() -> None:
 
     with pytest.raises(TypeError, match="unsupported operand"):
         explain_call(fail)(1)
+
+
+def test_a_function_without_arguments_explains_calls_too() -> None:
+    def count_calls() -> int:
+        return 1
+
+    call: Any = explain_call(count_calls)
+    assert "takes 0 arguments by position: its arguments are ()" in explain(lambda: call("x"))
