@@ -7,7 +7,9 @@ not, and outlive it. Which there are is the brokers' to say: their names differ 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -22,16 +24,20 @@ from streams.command_options import (
     Yes,
 )
 from streams.commands.cluster_clients import ClusterClients, connect_command
-from streams.commands.output import print_rows
+from streams.commands.output import print_message, print_rows
 from streams.commands.topics_command import require_confirmation
-from streams.errors import AuthorizationError, ConfigError, StreamsError
+from streams.errors import AuthorizationError, ConfigError, OutcomeUnknown, StreamsError
+from streams.membership.connection import ConnectionLost
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.runtime.clients.cluster_admin import ClusterAdmin, GroupListing, GroupSetting
+from streams.runtime.clients.retrying import call_with_retries
 
 GroupArgument = Annotated[
     str, typer.Argument(metavar="GROUP", help="The name of the group: its application id.")
 ]
 _WITHOUT_MEMBERS = {"Empty", "Dead"}
+SHOWN_WAIT_S = 5.0
+"""How long brokers may take to show a change that their controller has made."""
 
 
 def delete_group(
@@ -62,9 +68,13 @@ def delete_group(
                 open_connection, group, None, require_stable=False
             )
         ).offsets
-        row = {"group": group, "protocol": listed.protocol, "offsets": len(offsets)}
-        question = f"Delete the group {group!r} with {len(offsets)} offsets on {clients.servers}?"
-        require_confirmation(question, yes=yes)
+        # Brokers leave out topics that this user may not describe; their offsets go as well.
+        row = {"group": group, "protocol": listed.protocol, "visible_offsets": len(offsets)}
+        require_confirmation(
+            f"Delete the group {group!r} on {clients.servers} with all of its offsets, of which "
+            f"this user sees {len(offsets)}?",
+            yes=yes,
+        )
         clients.cluster_admin.delete_group(group)
         print_rows(tuple(row), [{**row, "deleted": True}], as_json=json)
 
@@ -95,11 +105,14 @@ def configure_group(
         changes = parse_changes(assignments or (), unset or ())
         admin = clients.cluster_admin
         if changes:
-            settings = _change_settings(admin, group, changes)
+            _change_settings(admin, group, changes)
+            settings = _read_changes_back(admin, group, changes)
         else:
             settings = admin.fetch_group_settings(group)
-        rows = list_settings(settings)
-        print_rows(("name", "value", "set_for_group"), rows, as_json=json)
+        if settings is not None:
+            rows = list_settings(settings)
+            print_rows(("name", "value", "set_for_group"), rows, as_json=json)
+        _note_missing_group(clients, group)
 
 
 def parse_changes(assignments: Iterable[str], unset: Iterable[str]) -> dict[str, str | None]:
@@ -118,10 +131,8 @@ def parse_changes(assignments: Iterable[str], unset: Iterable[str]) -> dict[str,
     return changes
 
 
-def _change_settings(
-    admin: ClusterAdmin, group: str, changes: Mapping[str, str | None]
-) -> Mapping[str, GroupSetting]:
-    """Change configurations of a group, and return all of them.
+def _change_settings(admin: ClusterAdmin, group: str, changes: Mapping[str, str | None]) -> None:
+    """Change configurations of a group.
 
     Raises ConfigError with the brokers' reason, and a name that may be meant: some that Kafka has
     are described only where they are set, so that only brokers can tell which there are not.
@@ -131,9 +142,78 @@ def _change_settings(
     except AuthorizationError:
         raise
     except StreamsError as error:
-        hint = suggest_names(changes, admin.fetch_group_settings(group))
+        known: Collection[str] = ()
+        with suppress(StreamsError, OutcomeUnknown):  # the brokers' reason is told without a hint
+            known = admin.fetch_group_settings(group)
+        hint = suggest_names(changes, known)
         raise ConfigError(f"nothing was changed, {error}{hint}") from error
-    return admin.fetch_group_settings(group)
+
+
+class _NotShown(Exception):
+    """Signals that the broker which was asked has not heard of a change; it has these settings."""
+
+    def __init__(self, settings: Mapping[str, GroupSetting]) -> None:
+        super().__init__()
+        self.settings = settings
+
+
+def _read_changes_back(
+    admin: ClusterAdmin, group: str, changes: Mapping[str, str | None]
+) -> Mapping[str, GroupSetting] | None:
+    """Return all configurations of a group once they have changes that were made; None if unread.
+
+    The controller answers a change before the brokers apply it. That one does not show it in time,
+    or does not answer, is noted and no failure: the change was made.
+    """
+
+    def fetch_changed(_: float) -> Mapping[str, GroupSetting]:
+        settings = admin.fetch_group_settings(group)
+        if all(_is_shown(settings.get(name), value) for name, value in changes.items()):
+            return settings
+        raise _NotShown(settings)
+
+    try:
+        return call_with_retries(fetch_changed, SHOWN_WAIT_S, _NotShown)
+    except _NotShown as late:
+        print_message(
+            f"{', '.join(changes)} changed, and the broker that was asked does not show it yet"
+        )
+        return late.settings
+    except (StreamsError, OutcomeUnknown) as error:
+        print_message(f"{', '.join(changes)} changed, and can't be read back: {error}")
+        return None
+
+
+def _is_shown(setting: GroupSetting | None, value: str | None) -> bool:
+    """Return whether a configuration is as it was set; `value` None is the brokers' own.
+
+    Brokers show numbers and truth values as they have parsed them.
+    """
+    if setting is None or setting.is_default:
+        return value is None
+    if value is None or setting.value is None:
+        return False
+    shown, wanted = setting.value.strip().lower(), value.strip().lower()
+    return shown == wanted or (
+        _is_number(wanted) and _is_number(shown) and int(shown) == int(wanted)
+    )
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?[0-9]+", text) is not None
+
+
+def _note_missing_group(clients: ClusterClients, group: str) -> None:
+    """Say on standard error that there is no such group yet, as its name may be a wrong one."""
+    try:
+        found = {each.group for each in clients.list_groups()}
+    except (StreamsError, OutcomeUnknown, ConnectionLost):
+        return
+    if group not in found:
+        print_message(
+            f"there is no group {group!r} yet that this user sees, and configurations are kept by "
+            f"the name{suggest_names([group], found)}"
+        )
 
 
 def suggest_names(names: Iterable[str], known: Collection[str]) -> str:

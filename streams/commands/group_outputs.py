@@ -26,11 +26,11 @@ class GroupSettingOutput:
 
 @dataclass(frozen=True)
 class DeletedGroupOutput:
-    """Names a group that was deleted with so many committed offsets."""
+    """Names a group that was deleted with all offsets; those of topics unseen aren't counted."""
 
     group: str
     protocol: str
-    offsets: int
+    visible_offsets: int
     deleted: Literal[True]
 
 

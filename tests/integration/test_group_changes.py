@@ -112,7 +112,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_has_no_members(
     assert json.loads(deleted.stdout) == {
         "group": topics.application,
         "protocol": protocol,
-        "offsets": 3,
+        "visible_offsets": 3,
         "deleted": True,
     }
     missing = run(topics, "delete", "--yes")

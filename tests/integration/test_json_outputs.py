@@ -120,7 +120,7 @@ def test_every_command_prints_what_its_schema_says(shown: Shown, tmp_path: Path)
     shown.check("group reset", program, "--dry-run")
     shown.check("group configure", "shown", "consumer.session.timeout.ms=46000")
     (deleted,) = shown.check("group delete", "shown", "--yes")
-    assert deleted["offsets"] > 0
+    assert deleted["visible_offsets"] > 0
     shown.check("group restore-offsets", program, "--dry-run")
     shown.check("broker stop")
     (tmp_path / "worker.log").write_text("2026-11-29 03:00:00,000 ERROR no space left on device\n")
