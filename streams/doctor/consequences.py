@@ -41,7 +41,7 @@ _ENDING = (
     *(topics.TOPICS, stores.INTERNAL, stores.COUNTS),
 )
 """The points whose errors end workers, or refuse their start."""
-_WAITING = re.compile("the oldest unread record of")
+_WAITING = re.compile("the oldest unread record of|no record of .+ is known")
 """What is lost while no worker runs: no error that ends one."""
 _ROOTS_OF_COMMITS = (QUOTAS, COORDINATORS)
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)

@@ -101,6 +101,43 @@ def test_records_that_are_gone(progress: InputProgress, expected: Verdict) -> No
     assert "lines[0]" in found.what or expected is FINE
 
 
+@pytest.mark.parametrize(
+    ("progress", "oldest", "expected"),
+    [
+        (InputProgress(0, 0, 1_000, 900), None, WARNING),  # a gap at the first unread offsets
+        (InputProgress(0, 0, 1_000, 101), None, WARNING),
+        (InputProgress(0, 0, 1_000, 100), None, FINE),  # all of them were looked at
+        (InputProgress(0, 900, 1_000, 2_000), None, FINE),
+        (InputProgress(0, 900, 1_000, 900), None, FINE),
+        (InputProgress(0, 9, 20, 15), -1, WARNING),
+        (InputProgress(0, 9, 20, 15), NOW_MS, FINE),
+    ],
+)
+def test_expiring_records_of_an_unknown_age_are_told_without_one(
+    progress: InputProgress, oldest: int | None, expected: Verdict
+) -> None:
+    records = {} if oldest is None else {LINES[0]: OldestUnread(oldest, HOUR_MS)}
+    (found,) = check_retention({LINES[0]: progress}, records, NOW_MS, has_workers=True)
+    assert found.verdict is expected
+    assert " old, " not in found.what
+    if expected is WARNING:
+        assert f"before offset {progress.expiring_offset} is known to be of the last 80%" in (
+            found.what
+        )
+        assert "retention.ms=-1" in found.remedy
+        (error,) = check_retention({LINES[0]: progress}, records, NOW_MS, has_workers=False)
+        assert error.verdict is ERROR
+        assert "start workers" in error.remedy
+
+
+def test_partitions_of_a_known_and_an_unknown_age_are_told_apart() -> None:
+    inputs = {LINES[0]: UNREAD, **dict.fromkeys(LINES[1:3], InputProgress(0, 0, 1_000, 900))}
+    oldest = {LINES[0]: OldestUnread(NOW_MS - HOUR_MS, HOUR_MS)}
+    dated, undated = check_retention(inputs, oldest, NOW_MS, has_workers=True)
+    assert "record of lines[0] is 60 min old" in dated.what
+    assert undated.what.endswith("so it is with lines[2]")
+
+
 def test_lost_records_are_one_finding_for_a_topic() -> None:
     lost = {p: InputProgress(9, 2, 10) for p in LINES[:3]}
     (found,) = check_retention(lost, {}, NOW_MS, has_workers=True)
