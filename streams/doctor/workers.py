@@ -274,8 +274,10 @@ def check_dropped_records(
             shown = format_command("consume", topics[0], "-n", _LETTERS_SHOWN, "--metadata")
             others = f"; so it is with {' and '.join(topics[1:])}" if topics[1:] else ""
             remedy += f"; the headers of dead letters have the cause: {shown}{others}. Once it is "
-            remedy += "mended they can be run again, as they have the record as it was read: see "
-            remedy += "docs/errors.md, dead letters"
+            remedy += (
+                "mended: docs/errors.md, after the fact, says where they can be processed again "
+            )
+            remedy += "without counting anything twice, and how"
         yield create_warning_finding(
             DROPPED,
             f"{dropped:.3g} records a second are dropped, {dead:.3g} become dead letters",

@@ -70,7 +70,15 @@ def test_the_handlers_of_the_page_and_how_to_try_again() -> None:
     (_, key, value, _, headers) = task.produced[1]
     again = BoundTask(found["again"])
     again.pipe(key.decode(), value.decode(), timestamp_ms=42, headers=headers)
-    assert again.produced == [("orders", b"k", b"twelve", 42, [("trace", b"1")])]
+    marked = [("trace", b"1"), ("run-again-1", b"1")]
+    assert again.produced == [("orders", b"k", b"twelve", 42, marked)]
+    task.pipe("k", "twelve", headers=marked)  # it fails again
+    (topic, *_, headers) = task.produced[-1]
+    assert topic == "orders-dead"
+    again.pipe("k", "twelve", headers=headers)
+    again.pipe("k", "of another input", headers=[("__streams.errors.topic", b"prices")])
+    again.pipe("k", "of a timer", headers=[("__streams.errors.offset", b"-1")])
+    assert len(again.produced) == 1
     with pytest.raises(StreamsError, match="TypeError"):
         task.pipe("k", None)
 

@@ -213,13 +213,13 @@ def test_dropped_records() -> None:
     ("topics", "shown"),
     [({"bad"}, "consume bad -n 5 --metadata"), ((), "consume DEAD_LETTER_TOPIC -n 5 --metadata")],
 )
-def test_dead_letters_are_named_with_their_topic_and_can_be_run_again(
+def test_dead_letters_are_named_with_their_topic_and_how_to_process_them_again(
     topics: Collection[str], shown: str
 ) -> None:
     dead = "thread_dead_letters_total"
     (found,) = workers.check_dropped_records(facts({dead: 3}, {dead: 5}), topics)
     assert shown in found.remedy
-    assert "can be run again" in found.remedy
+    assert "docs/errors.md, after the fact" in found.remedy
 
 
 @pytest.mark.parametrize(
