@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -32,7 +33,8 @@ from streams.commands.preview_command import preview_group
 from streams.commands.reset_command import find_application, reset
 from streams.commands.restore_offsets_command import restore_offsets
 from streams.commands.tables import create_console, create_table, shorten_ids
-from streams.errors import ConfigError
+from streams.errors import AuthorizationError, ConfigError
+from streams.ledger import ledger_topic
 from streams.membership.application_group import STREAMS, fetch_group_description
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.group_report import (
@@ -47,6 +49,7 @@ from streams.monitoring.group_report import (
     offer_consumer_group,
 )
 from streams.monitoring.streams_group_members import find_missing_topics, read_members
+from streams.runtime.clients import Admin
 from streams.settings.config import StreamsConfig
 
 _VERSION_CHARS = 8
@@ -140,8 +143,30 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
     offsets = TopicOffsets(counts, committed, ends)
     protocol = _CLASSIC if description.streams is None else STREAMS
     report = build_report(application_id, description.state, members, offsets, protocol)
-    missing = find_missing_topics(description, counts)
-    return replace(report, missing_topics=missing.inputs, missing_internal_topics=missing.internal)
+    missing = find_missing_topics(
+        description,
+        counts,
+        partial(find_hidden_topics, clients.admin),
+        has_run=bool(committed) or ledger_topic(application_id) in counts,
+    )
+    return replace(
+        report,
+        missing_topics=missing.inputs,
+        missing_internal_topics=missing.internal,
+        hidden_topics=missing.hidden,
+        has_run=missing.has_run,
+    )
+
+
+def find_hidden_topics(admin: Admin, topics: Collection[str]) -> set[str]:
+    """Return those of topics that this user may not describe: they are left out of lists."""
+    hidden = set()
+    for topic in topics:
+        try:
+            admin.check_topic_rights({topic: ("Describe",)})
+        except AuthorizationError:
+            hidden.add(topic)
+    return hidden
 
 
 def print_report(report: GroupReport, console: Console) -> None:
@@ -256,17 +281,9 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
     if not report.members:
         yield "no worker runs; it goes on at the committed offsets when one starts"
     elif report.protocol == STREAMS and report.state == _NOT_READY:
-        if not (report.missing_topics or report.missing_internal_topics):
-            yield "topics have wrong numbers of partitions: the log of each worker names them"
+        yield from _list_topic_notes(report)
     elif report.state != STABLE and report.protocol != STREAMS:
         yield "in a rebalance brokers don't tell the tasks: look again in a moment"
-    if report.missing_topics:
-        names = report.missing_topics
-        command = format_command("create-topics", *names, "--partitions", "NUMBER")
-        yield f"source topics {', '.join(names)} are missing: {command} creates them"
-    elif report.missing_internal_topics and report.members:
-        names = report.missing_internal_topics
-        yield f"internal topics {', '.join(names)} are missing: the broker creates them"
     for each in report.members:
         name = _name_member(each)
         if each.problem:
@@ -280,6 +297,32 @@ def _list_notes(report: GroupReport) -> Iterator[str]:
         yield (
             f"{versions} versions of the topology run side by side: each numbers its tasks itself, "
             "so that equal numbers may be different tasks"
+        )
+
+
+def _list_topic_notes(report: GroupReport) -> Iterator[str]:
+    """Yield a line for each reason in topics for which a streams group may not be ready."""
+    inputs, internal = report.missing_topics, report.missing_internal_topics
+    if inputs and report.has_run:
+        yield (
+            f"source topics {', '.join(inputs)} are missing, and may have been read before: topics "
+            "that are created again are other ones, and need as many partitions as the former had; "
+            f"{format_command('doctor')} tells how to go on (see MR-035)"
+        )
+    elif inputs:
+        commands = " and ".join(
+            format_command("create-topics", topic, "--partitions", "NUMBER") for topic in inputs
+        )
+        yield f"source topics {', '.join(inputs)} are missing: create them with {commands}"
+    elif internal:
+        yield f"internal topics {', '.join(internal)} are missing: the broker creates them"
+    if report.hidden_topics:
+        names = ", ".join(report.hidden_topics)
+        yield f"this user may not describe {names}: whether they are there is not known"
+    if not (inputs or internal or report.hidden_topics):
+        yield (
+            "topics have wrong numbers of partitions, or the broker has not looked since a missing "
+            "one was created: the log of each worker names them"
         )
 
 

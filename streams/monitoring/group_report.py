@@ -96,7 +96,8 @@ class GroupReport:
     `former_generation` is the highest that a member came from: the group's own, which brokers don't
     tell, is higher. `unassigned` are partitions of inputs that no member reads. `missing_topics`
     are inputs, and `missing_internal_topics` others, that a streams group which is not ready has in
-    its topology and that are not there.
+    its topology and that are not there; `hidden_topics` may be there, as this user may not describe
+    them. `has_run` of such a group: its inputs may have been read before.
     """
 
     group: str
@@ -108,6 +109,8 @@ class GroupReport:
     """Who assigns the tasks: a member (`classic`), or the broker (`streams`)."""
     missing_topics: Sequence[str] = ()
     missing_internal_topics: Sequence[str] = ()
+    hidden_topics: Sequence[str] = ()
+    has_run: bool = False
 
     def as_json(self) -> str:
         """Return the report as indented JSON."""

@@ -6,7 +6,7 @@ task is nor how far it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from streams.membership.group_description import GroupDescription
@@ -21,7 +21,8 @@ from streams.monitoring.group_report import GroupMembers, decode_members
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 from streams.topology.streams_group_topology import INPUT
 
-_NOT_AT_WORK = {"NotReady", "Empty"}
+_NOT_READY = "NotReady"
+"""The state of groups whose members get no tasks, as topics are missing or don't fit."""
 
 
 def read_members(
@@ -37,26 +38,44 @@ def read_members(
 
 
 class MissingTopics(NamedTuple):
-    """Holds topics that a streams group waits for: inputs, and those that its broker creates."""
+    """Holds topics that a streams group waits for: inputs, and those that its broker creates.
+
+    `hidden` are topics that may be there, as this user may not describe them. `has_run`: the
+    application may have read inputs before, so that one which is created again is another one.
+    """
 
     inputs: tuple[str, ...] = ()
     internal: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    has_run: bool = False
 
 
 def find_missing_topics(
-    description: GroupDescription, partition_counts: Mapping[str, int]
+    description: GroupDescription,
+    partition_counts: Mapping[str, int],
+    find_hidden_topics: Callable[[Collection[str]], Collection[str]],
+    *,
+    has_run: bool,
 ) -> MissingTopics:
     """Return the topics of a streams group's topology that are not there; none of another group.
 
-    The broker tells its members, and not who describes the group. A group that has all topics may
-    have some that this user may not describe, so that only one that is not at work is looked at.
+    The broker tells its members, and not who describes the group, so that only a group that is not
+    ready is looked at. `find_hidden_topics` returns those of unlisted topics that this user may not
+    describe. `has_run`: the application has left offsets or a ledger; internal topics that are
+    there tell it, too, as brokers create them once all inputs exist.
     """
-    if description.streams is None or description.state not in _NOT_AT_WORK:
+    if description.streams is None or description.state != _NOT_READY:
         return MissingTopics()
-    missing = {key for key in description.streams.topology.topics if key[0] not in partition_counts}
+    topics = description.streams.topology.topics
+    unlisted = {key for key in topics if key[0] not in partition_counts}
+    hidden = set(find_hidden_topics({topic for topic, _ in unlisted})) if unlisted else set()
+    missing = {key for key in unlisted if key[0] not in hidden}
+    has_internal = any(role != INPUT for _, role in topics.keys() - missing)
     return MissingTopics(
         tuple(sorted(topic for topic, role in missing if role == INPUT)),
         tuple(sorted({topic for topic, role in missing if role != INPUT})),
+        tuple(sorted(hidden)),
+        has_run=has_run or has_internal,
     )
 
 

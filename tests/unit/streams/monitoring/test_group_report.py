@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -213,22 +213,63 @@ def test_the_topics_of_a_pattern_are_those_to_which_a_member_subscribes() -> Non
     assert [(each.topic, each.lag) for each in found.active[0].partitions] == [("x", 10)]
 
 
-def test_topics_that_a_group_waits_for_are_named_with_the_command_that_creates_inputs() -> None:
-    def find(state: str, *missing: str) -> MissingTopics:
-        topics = {("x", INPUT): SentTopic(0), ("a-c-changelog", CHANGELOG): SentTopic(0)}
-        group = StreamsGroupDescription(state, 2, 2, (), {}, {}, SentTopology(topics))
-        description = GroupDescription(state, "streams", "streams", (), group)
-        there = {topic: 1 for topic, _ in topics if topic not in missing}
-        return find_missing_topics(description, there)
-
-    assert find("NotReady") == MissingTopics()
-    assert find("NotReady", "x", "a-c-changelog") == MissingTopics(("x",), ("a-c-changelog",))
-    assert find("Empty", "x") == MissingTopics(("x",), ())
-    assert find("Stable", "x") == MissingTopics(), "it may be one that this user may not describe"
-    waiting = replace(
-        report(one(), state="NotReady"), protocol="streams", missing_topics=("x", "y")
+def find_missing(
+    state: str, *missing: str, hidden: Collection[str] = (), has_run: bool = False
+) -> MissingTopics:
+    topics = {("x", INPUT): SentTopic(0), ("a-c-changelog", CHANGELOG): SentTopic(0)}
+    group = StreamsGroupDescription(state, 2, 2, (), {}, {}, SentTopology(topics))
+    description = GroupDescription(state, "streams", "streams", (), group)
+    there = {topic: 1 for topic, _ in topics if topic not in missing}
+    return find_missing_topics(
+        description, there, lambda found: set(hidden) & set(found), has_run=has_run
     )
-    assert "source topics x, y are missing: `millrace create-topics x y" in print_text(waiting)
-    waiting = replace(waiting, missing_topics=(), missing_internal_topics=("a-c-changelog",))
-    assert "internal topics a-c-changelog are missing: the broker" in print_text(waiting)
-    assert "wrong numbers of partitions" in print_text(replace(waiting, missing_internal_topics=()))
+
+
+def waiting(**fields: Any) -> GroupReport:
+    return replace(report(one(), state="NotReady"), protocol="streams", **fields)
+
+
+def test_topics_that_a_group_waits_for_are_found_where_it_is_not_ready() -> None:
+    changelog = "a-c-changelog"
+    assert find_missing("NotReady", "x", changelog) == MissingTopics(("x",), (changelog,))
+    assert find_missing("NotReady") == MissingTopics(has_run=True)
+    for state in ("Stable", "Empty"):
+        assert find_missing(state, "x") == MissingTopics(), "it may be hidden from this user"
+
+
+def test_topics_that_this_user_may_not_describe_are_not_missing() -> None:
+    found = find_missing("NotReady", "x", "a-c-changelog", hidden=["x"])
+    assert found == MissingTopics((), ("a-c-changelog",), ("x",))
+    told = print_text(waiting(hidden_topics=("x",)))
+    assert "this user may not describe x: whether they are there is not known" in told
+    assert "are missing" not in told
+    assert "wrong numbers" not in told
+
+
+def test_an_input_may_have_been_read_where_offsets_or_internal_topics_are_left() -> None:
+    changelog = "a-c-changelog"
+    assert find_missing("NotReady", "x").has_run
+    assert find_missing("NotReady", "x", changelog, has_run=True).has_run
+    assert find_missing("NotReady", "x", changelog, hidden=[changelog]).has_run
+    assert not find_missing("NotReady", "x", changelog).has_run
+
+
+def test_inputs_that_a_group_waits_for_have_each_a_number_of_partitions_of_its_own() -> None:
+    told = print_text(waiting(missing_topics=("x", "y")))
+    assert "topics x, y are missing: create them with `millrace create-topics x --part" in told
+    assert " and `millrace create-topics y --partitions NUMBER" in told
+
+
+def test_an_input_that_may_have_been_read_is_not_just_created_again() -> None:
+    told = print_text(waiting(missing_topics=("x",), has_run=True))
+    assert "source topics x are missing, and may have been read before" in told
+    assert "millrace doctor" in told
+    assert "(see MR-035)" in told
+    assert "create-topics" not in told
+
+
+def test_a_group_that_is_not_ready_may_wait_for_the_broker_to_look_again() -> None:
+    told = print_text(waiting(missing_internal_topics=("a-c-changelog",)))
+    assert "internal topics a-c-changelog are missing: the broker" in told
+    told = print_text(waiting())
+    assert "topics have wrong numbers of partitions, or the broker has not looked since" in told
