@@ -276,7 +276,11 @@ class PlannedTopicOutput:
 
 @dataclass(frozen=True)
 class PlanOutput:
-    """Shows a plan and its exit status; fields that need --against are null without it."""
+    """Shows a plan and its exit status; fields that need --against are null without it.
+
+    `refusals` are why a start ends for its inputs or its group. `group_unknown` is why it could not
+    be found whether a streams group takes this version, which `status` does not tell; else null.
+    """
 
     status: int
     loses_state: bool | None
@@ -288,6 +292,7 @@ class PlanOutput:
     inputs_as_saved: list[str]
     inputs_without_counts: list[str]
     refusals: list[str]
+    group_unknown: str | None
     patterns: list[str]
     changelogs: list[str]
     internal_topics: list[PlannedTopicOutput]

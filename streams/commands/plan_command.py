@@ -90,8 +90,8 @@ def plan(
     of its topics are missing. Ends with status 1 if state would be lost, 2 if the comparison can't
     be made, and 4 if a start would be refused for the settings of an internal topic, since inputs
     that meet by key have other partition counts, since a changelog can't rebuild its store, or
-    since the streams group was formed with another topology; with --rolling also with 3 if no state
-    would be lost, but the two versions may not run side by side.
+    since the streams group has another topology or can't be joined; with --rolling also with 3 if
+    no state would be lost, but the two versions may not run side by side.
     """
     with exit_on_user_error():
         note_invocation(application=app, config_file=config, connection_file=connection)
@@ -163,10 +163,7 @@ def _print_plan(
     """Print what was found of versions, inputs and topics, or one object of JSON."""
     of_changelogs = changelogs.list_lines(list_rebuilt_stores(result))
     if as_json:
-        refusals = [each for each in (*of_inputs.refusals, group.refusal) if each]
-        print_json_line(
-            build_plan_output(result, refusals, of_inputs.patterns, reviews, of_changelogs, status)
-        )
+        print_json_line(build_plan_output(result, of_inputs, reviews, of_changelogs, group, status))
         return
     if result is not None:
         print_plan(result, create_console())

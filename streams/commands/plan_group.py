@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from streams.commands.cluster_clients import ClusterClients
-from streams.errors import StreamsError
+from streams.errors import ConfigError, StreamsError
 from streams.membership.application_group import fetch_group_description
 from streams.membership.connection import ConnectionLost
 from streams.membership.streams.topology_differences import find_topology_differences
+from streams.processes.group_protocol_choice import find_group_protocol
 from streams.runtime.assigning.topology_to_send import describe_topology_to_send
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
@@ -31,17 +32,19 @@ WAY_BY_CLASSIC = (
 class StreamsGroupReview(NamedTuple):
     """Says in what the topology of a streams group differs from this version's, if in anything.
 
-    `unknown` is why that could not be found.
+    `unknown` is why that could not be found, `protocol_refusal` why a start could not join by the
+    protocol that the settings say.
     """
 
     differences: tuple[str, ...] = ()
     unknown: str = ""
+    protocol_refusal: str = ""
 
     @property
     def refusal(self) -> str:
         """Return why a start is refused; empty if it is not."""
         if not self.differences:
-            return ""
+            return self.protocol_refusal
         clauses = "; ".join(self.differences)
         return (
             "the streams group of this application was formed with another topology, which it "
@@ -54,10 +57,8 @@ class StreamsGroupReview(NamedTuple):
             return [f"whether a streams group takes this version is not known: {self.unknown}"]
         if not self.refusal:
             return []
-        return [
-            f"refused: a start ends with this: {self.refusal}",
-            f"  remedy: {WAY_BY_CLASSIC}",
-        ]
+        remedies = [f"  remedy: {WAY_BY_CLASSIC}"] if self.differences else []
+        return [f"refused: a start ends with this: {self.refusal}", *remedies]
 
 
 def review_streams_group(
@@ -65,20 +66,25 @@ def review_streams_group(
 ) -> StreamsGroupReview:
     """Compare the topology of an application's streams group with what this version would send.
 
-    There is nothing to say where the application would form a classic group, or no group is there.
+    There is nothing to say where a start would join by the classic protocol, or no streams group is
+    there.
     """
-    declared = declare_topology(describe_topology(topology))
-    is_assigned_by_members = config.task_assignor is not None and config.group_protocol == "auto"
-    if config.group_protocol == "classic" or is_assigned_by_members or declared.patterns:
-        return StreamsGroupReview()
     application_id = topology.application_id
     try:
+        chosen = clients.ask_brokers(
+            lambda open_connection: find_group_protocol(config, topology, open_connection)
+        )
+        if chosen.protocol == "classic":
+            return StreamsGroupReview()
         description = clients.ask_brokers(
             lambda open_connection: fetch_group_description(open_connection, application_id)
         )
     except (ConnectionLost, StreamsError) as error:
         return StreamsGroupReview(unknown=str(error))
+    except ConfigError as error:
+        return StreamsGroupReview(protocol_refusal=str(error))
     if description is None or description.streams is None:
         return StreamsGroupReview()
+    declared = declare_topology(describe_topology(topology))
     sent = describe_topology_to_send(topology, declared, config)
     return StreamsGroupReview(find_topology_differences(description.streams.topology, sent))

@@ -12,21 +12,22 @@ from streams.commands.json_outputs import (
     PlannedTopicOutput,
     PlanOutput,
 )
+from streams.commands.plan_group import StreamsGroupReview
+from streams.commands.plan_inputs import InputReview
 from streams.commands.plan_topics import TopicReview
 from streams.topology.compare_versions import StateChange, UpgradePlan
 
 
 def build_plan_output(
     plan: UpgradePlan | None,
-    refusals: Iterable[str],
-    patterns: Iterable[str],
+    of_inputs: InputReview,
     reviews: Iterable[TopicReview],
     of_changelogs: Iterable[str],
+    group: StreamsGroupReview,
     status: int,
 ) -> dict[str, Any]:
     """Return a plan as what JSON has; `plan` is None where no other version was given.
 
-    `refusals` are why a start ends for its inputs or its group, `patterns` what those of topics do.
     `of_changelogs` are the lines about changelogs that may not rebuild their stores; `status` is
     the exit status of the command.
     """
@@ -42,8 +43,9 @@ def build_plan_output(
             undeclared=list(known.undeclared),
             inputs_as_saved=list(known.inputs_as_saved),
             inputs_without_counts=list(known.inputs_without_counts),
-            refusals=list(refusals),
-            patterns=list(patterns),
+            refusals=[each for each in (*of_inputs.refusals, group.refusal) if each],
+            group_unknown=group.unknown or None,
+            patterns=list(of_inputs.patterns),
             changelogs=list(of_changelogs),
             internal_topics=[
                 PlannedTopicOutput(

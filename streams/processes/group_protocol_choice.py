@@ -74,32 +74,13 @@ def choose_group_protocol(
     if config.group_protocol == "classic":
         return config
     try:
-        with closing(open_connection(None)) as connection:
-            missing = explain_missing_streams_groups(connection)
-            broken = find_broken_migration(connection)
-        if topology.patterns:
-            missing = missing or f"{topology.patterns[0]!r} {_NO_PATTERNS}"
-        if config.group_protocol == "streams":
-            if missing:
-                raise ConfigError(
-                    f"group_protocol='streams' is not possible here: {missing}. Set "
-                    "group_protocol='classic', or 'auto', or change the brokers"
-                )
-            if broken:
-                log.warning("group_protocol='streams': %s", broken)
-            chosen, why = "streams", ""
-        else:
-            needs_classic = config.task_assignor and "task_assignor is called by a worker"
-            obstacle = needs_classic or missing or broken
-            chosen, why = _choose_by_group(group_id, open_connection, obstacle)
-            if chosen == "streams" and needs_classic:
-                raise ConfigError(
-                    f"task_assignor is not possible here: {why}, in which the broker assigns "
-                    "tasks. End these members before, or leave task_assignor out"
-                )
-            log.info("group_protocol='auto': %s, since %s", chosen, why)
-        if chosen == "classic":
-            return config.model_copy(update={"group_protocol": chosen})
+        chosen = find_group_protocol(config, topology, open_connection)
+        if chosen.warning:
+            log.warning("group_protocol='streams': %s", chosen.warning)
+        if config.group_protocol == "auto":
+            log.info("group_protocol='auto': %s, since %s", chosen.protocol, chosen.reason)
+        if chosen.protocol == "classic":
+            return config.model_copy(update={"group_protocol": chosen.protocol})
         with closing(open_connection(None)) as connection:
             session_ms = find_group_session_ms(connection, group_id, config.session_timeout_ms)
             has_standbys_there = _has_standbys_there(connection, config, group_id)
@@ -110,25 +91,63 @@ def choose_group_protocol(
     _warn_of_unused_settings(config, group_id, session_ms, has_standbys_there)
     # A group that has a longer session may get Kafka's default again at any time.
     bound_ms = min(session_ms, STREAMS_SESSION_MS)
-    return config.model_copy(update={"group_protocol": chosen, "session_timeout_ms": bound_ms})
+    return config.model_copy(
+        update={"group_protocol": chosen.protocol, "session_timeout_ms": bound_ms}
+    )
 
 
-class _ReasonedProtocol(NamedTuple):
+class ChosenProtocol(NamedTuple):
+    """Says by which protocol a start would join now, why, and what may go wrong with it."""
+
     protocol: str
-    reason: str
+    reason: str = ""
+    warning: str = ""
+
+
+def find_group_protocol(
+    config: StreamsConfig, topology: Topology, open_connection: OpenConnection
+) -> ChosenProtocol:
+    """Return the protocol by which a start would join the group now, and change nothing.
+
+    Raises ConfigError if a start would be refused, ConnectionLost where brokers don't answer;
+    AuthorizationError, StreamsError for another refusal of theirs.
+    """
+    if config.group_protocol == "classic":
+        return ChosenProtocol("classic")
+    with closing(open_connection(None)) as connection:
+        missing = explain_missing_streams_groups(connection)
+        broken = find_broken_migration(connection)
+    if topology.patterns:
+        missing = missing or f"{topology.patterns[0]!r} {_NO_PATTERNS}"
+    if config.group_protocol == "streams":
+        if missing:
+            raise ConfigError(
+                f"group_protocol='streams' is not possible here: {missing}. Set "
+                "group_protocol='classic', or 'auto', or change the brokers"
+            )
+        return ChosenProtocol("streams", warning=broken)
+    needs_classic = config.task_assignor and "task_assignor is called by a worker"
+    obstacle = needs_classic or missing or broken
+    chosen = _choose_by_group(topology.application_id, open_connection, obstacle)
+    if chosen.protocol == "streams" and needs_classic:
+        raise ConfigError(
+            f"task_assignor is not possible here: {chosen.reason}, in which the broker assigns "
+            "tasks. End these members before, or leave task_assignor out"
+        )
+    return chosen
 
 
 def _choose_by_group(
     group_id: str, open_connection: OpenConnection, obstacle: str
-) -> _ReasonedProtocol:
+) -> ChosenProtocol:
     """Return the protocol for a group, and why; `obstacle` is why a new one can't be `streams`."""
     live = find_live_protocol(open_connection, group_id)
     if live:
-        return _ReasonedProtocol(live, f"members of group {group_id!r} speak it")
+        return ChosenProtocol(live, f"members of group {group_id!r} speak it")
     if obstacle:
-        return _ReasonedProtocol("classic", obstacle)
+        return ChosenProtocol("classic", obstacle)
     reason = f"group {group_id!r} has no members, and the brokers serve streams groups"
-    return _ReasonedProtocol("streams", reason)
+    return ChosenProtocol("streams", reason)
 
 
 def _has_standbys_there(connection: BrokerConnection, config: StreamsConfig, group_id: str) -> bool:
