@@ -66,8 +66,6 @@ class EndpointClient:
         self._checked_at_s = time.monotonic()
         self._lock = Lock()
         self._client = self._create_client()
-        self._replaced: list[EndpointConnections] = []
-        """This holds clients with other authorities, whose requests may still run."""
 
     def _create_client(self) -> EndpointConnections:
         """Create the client, which opens connections when it needs them. Raises ConfigError."""
@@ -88,7 +86,7 @@ class EndpointClient:
                     log.warning("%s: those before stay in use", error)
                 else:
                     log.info("query_ssl_ca_location: changed")
-                    self._replaced.append(self._client)
+                    self._client.close()  # what runs on it ends with its response
                     self._client = connected
             return self._client
 
@@ -118,7 +116,10 @@ class EndpointClient:
         sent_at_s = time.monotonic()
         try:
             response = self._send_request(
-                endpoint, f"{path}?{_format_parameters(parameters)}", max(timeout_s, 0.001)
+                endpoint,
+                f"{path}?{_format_parameters(parameters)}",
+                max(timeout_s, 0.001),
+                may_repeat=read.call is None,
             )
         except _ERRORS as error:
             raise StoreUnavailable(
@@ -134,17 +135,20 @@ class EndpointClient:
         answer = _parse_answer(endpoint, decode, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
 
-    def _send_request(self, endpoint: str, target: str, timeout_s: float) -> EndpointResponse:
+    def _send_request(
+        self, endpoint: str, target: str, timeout_s: float, *, may_repeat: bool
+    ) -> EndpointResponse:
         """Return the whole response of the worker at `endpoint`. Raises `_ERRORS`."""
         head = f"GET {target} HTTP/1.1\r\nHost: {endpoint}\r\n{self._authorization}\r\n"
         request = head.encode("ascii")
-        return self._get_client().send_request(parse_address(endpoint), request, timeout_s)
+        return self._get_client().send_request(
+            parse_address(endpoint), request, timeout_s, may_repeat=may_repeat
+        )
 
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
-            for client in (self._client, *self._replaced):
-                client.close()
+            self._client.close()
 
 
 def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[RequestPath, dict[str, str]]:

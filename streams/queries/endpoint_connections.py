@@ -6,32 +6,42 @@ mostly in one to receive the response: each gives up Python's interpreter, and b
 thread it takes a while to get that back (docs/decisions/0111).
 
 what a request meets                                     what becomes of it
-a kept connection that ends before a byte of a response  sent on another one: GET may be repeated
+a kept connection on which something has come meanwhile  sent on another one, and not on this
+a kept connection that ends before a byte of a response  sent on another one, if it may be repeated
 a connection that ends later, or that is refused         ConnectionError
 no whole response in time                                TimeoutError
-what is no HTTP                                          httptools.HttpParserError
+what is no HTTP, or more than one response               httptools.HttpParserError
+a response that is longer than the bounds                httptools.HttpParserError
 a certificate that isn't trusted                         ssl.SSLError
 
 After an error the connection is closed, or the next request would get the response of this one.
+For the same reason one is not used where bytes have come that no request has asked for.
 """
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import time
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from threading import BoundedSemaphore, Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import httptools
 
+Address: TypeAlias = tuple[str, int]
+
 _RECEIVED_MAX = 65_536
 
+HEAD_SIZE_MAX = 65_536
+"""The bytes that the line and the headers of a response may have, as those of a request may."""
+RESPONSE_SIZE_MAX = 256 << 20
+"""The bytes that a whole response may have: the rows of a page are bounded by their number only."""
 CONNECTIONS_MAX = 64
-"""The requests that are sent at a time, each on a connection."""
+"""The requests that are sent at a time, each on a connection, and the connections that are kept."""
 IDLE_S = 20.0
 """The seconds for which a connection is kept: fewer than the other side keeps it."""
 
@@ -53,67 +63,87 @@ class EndpointConnections:
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self._context = context
         self._lock = Lock()
-        self._kept: defaultdict[tuple[str, int], list[_Connection]] = defaultdict(list)
+        self._kept: list[_Connection] = []
+        """This holds connections to all workers, the one that was used last at the end."""
         self._places = BoundedSemaphore(CONNECTIONS_MAX)
         self._is_closed = False
 
     def send_request(
-        self, address: tuple[str, int], request: bytes, timeout_s: float
+        self, address: Address, request: bytes, timeout_s: float, *, may_repeat: bool = True
     ) -> EndpointResponse:
-        """Return the response to a request, which has no body and may be sent twice.
+        """Return the response to a request, which has no body.
 
-        Raises OSError or httptools.HttpParserError if there is none within `timeout_s`.
+        Without `may_repeat` the other side gets it once at most. Raises OSError or
+        httptools.HttpParserError if there is no response within `timeout_s`.
         """
         give_up_at_s = time.monotonic() + timeout_s
         if not self._places.acquire(timeout=timeout_s):
             raise TimeoutError(f"{CONNECTIONS_MAX} other requests have no response yet")
         try:
-            return self._send_on_any(address, request, give_up_at_s)
+            return self._send_on_any(address, request, give_up_at_s, may_repeat)
         finally:
             self._places.release()
 
     def _send_on_any(
-        self, address: tuple[str, int], request: bytes, give_up_at_s: float
+        self, address: Address, request: bytes, give_up_at_s: float, may_repeat: bool
     ) -> EndpointResponse:
         """Send a request on a kept connection, or on a new one where none is of use any more."""
         while True:
-            kept = self._take_kept(address)
+            kept = self._find_kept(address)
             connection = kept or _Connection(address, self._context, give_up_at_s)
             try:
                 response = connection.exchange_message(request, give_up_at_s)
             except BaseException as error:
                 connection.close()
-                is_late = isinstance(error, TimeoutError) or not isinstance(error, OSError)
-                if kept is None or connection.has_received or is_late:
+                has_ended = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+                is_answered = connection.has_received or (connection.has_sent and not may_repeat)
+                if kept is None or is_answered or not has_ended:
                     raise
                 continue
-            self._keep_connection(address, connection)
+            self._keep_connection(connection)
             return response
 
-    def _take_kept(self, address: tuple[str, int]) -> _Connection | None:
-        """Return the connection that was used last, unless even that has been idle for too long."""
-        with self._lock:
-            kept = self._kept[address]
-            oldest_s = time.monotonic() - IDLE_S
-            while kept and kept[0].used_at_s < oldest_s:
-                kept.pop(0).close()
-            return kept.pop() if kept else None
+    def _find_kept(self, address: Address) -> _Connection | None:
+        """Return the connection to a worker that was used last, and on which nothing has come."""
+        while (kept := self._take_kept(address)) is not None:
+            if not kept.is_readable():
+                break
+            kept.close()
+        return kept
 
-    def _keep_connection(self, address: tuple[str, int], connection: _Connection) -> None:
+    def _take_kept(self, address: Address) -> _Connection | None:
+        """Return the connection to a worker that was used last, and keep it no more."""
+        with self._lock:
+            self._close_idle()
+            for index in reversed(range(len(self._kept))):
+                if self._kept[index].address == address:
+                    return self._kept.pop(index)
+        return None
+
+    def _keep_connection(self, connection: _Connection) -> None:
         """Keep a connection for the next request, if both sides do."""
         with self._lock:
+            self._close_idle()
             if connection.may_be_kept and not self._is_closed:
-                self._kept[address].append(connection)
+                connection.used_at_s = time.monotonic()
+                self._kept.append(connection)
+                if len(self._kept) > CONNECTIONS_MAX:
+                    self._kept.pop(0).close()
                 return
         connection.close()
+
+    def _close_idle(self) -> None:
+        """Close what has been idle for too long, to workers that nobody asks any more too."""
+        oldest_s = time.monotonic() - IDLE_S
+        while self._kept and self._kept[0].used_at_s < oldest_s:
+            self._kept.pop(0).close()
 
     def close(self) -> None:
         """Close the connections that are kept, and others when their responses have come."""
         with self._lock:
             self._is_closed = True
-            for kept in self._kept.values():
-                for connection in kept:
-                    connection.close()
+            for connection in self._kept:
+                connection.close()
             self._kept.clear()
 
 
@@ -121,10 +151,11 @@ class _Connection:
     """Represents one connection to a worker. Raises OSError if there is none in time."""
 
     def __init__(
-        self, address: tuple[str, int], context: ssl.SSLContext | None, give_up_at_s: float
+        self, address: Address, context: ssl.SSLContext | None, give_up_at_s: float
     ) -> None:
+        self.address = address
         self.used_at_s = 0.0
-        self.has_received = self.may_be_kept = False
+        self.has_sent = self.has_received = self.may_be_kept = False
         opened = socket.create_connection(address, _measure_left_s(give_up_at_s))
         try:
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -135,24 +166,34 @@ class _Connection:
             opened.close()
             raise
         self._socket = opened
+        self._poll = select.poll()
+        self._poll.register(opened, select.POLLIN)
+
+    def is_readable(self) -> bool:
+        """Return True if the other side has ended the connection, or sent what nobody has asked."""
+        return bool(self._poll.poll(0))
 
     def exchange_message(self, request: bytes, give_up_at_s: float) -> EndpointResponse:
         """Send a request, and return its response. Raises OSError, httptools.HttpParserError."""
-        self.has_received = False
+        self.has_sent = self.has_received = False
         message = _ReceivedMessage()
         parser = httptools.HttpResponseParser(message)
         self._socket.settimeout(_measure_left_s(give_up_at_s))
         self._socket.sendall(request)
+        self.has_sent = True
         while not message.is_whole:
             self._socket.settimeout(_measure_left_s(give_up_at_s))
             if not (received := self._socket.recv(_RECEIVED_MAX)):
                 raise ConnectionResetError("the connection was closed before the response's end")
             self.has_received = True
             parser.feed_data(received)
-        # The parser forgets it with the message's end. All that answers here is HTTP/1.1.
-        self.may_be_kept = message.headers.get(b"connection", b"").lower() != b"close"
-        self.used_at_s = time.monotonic()
-        return EndpointResponse(parser.get_status_code(), message.headers, b"".join(message.parts))
+            message.check_bounds(len(received))
+        status = parser.get_status_code()
+        # The parser forgets it with the message's end. All that answers here is HTTP/1.1. Behind
+        # an interim response comes another one.
+        is_ending = message.headers.get(b"connection", b"").lower() == b"close"
+        self.may_be_kept = not is_ending and status >= HTTPStatus.OK
+        return EndpointResponse(status, message.headers, b"".join(message.parts))
 
     def close(self) -> None:
         """Close the connection."""
@@ -161,16 +202,27 @@ class _Connection:
 
 
 class _ReceivedMessage:
-    """Collects what httptools parses of one response."""
+    """Collects what httptools parses of one response, within bounds."""
 
     def __init__(self) -> None:
         self.headers: dict[bytes, bytes] = {}
         self.parts: list[bytes] = []
         self.is_whole = False
+        self._has_head = False
+        self._count = self._head_size = self._size = 0
+
+    def on_message_begin(self) -> None:
+        """Count what begins: what is behind the response's end counts as another one."""
+        self._count += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Take a header, also one behind the body."""
+        self._head_size += len(name) + len(value)
         self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        """Note the end of the head."""
+        self._has_head = True
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -179,6 +231,23 @@ class _ReceivedMessage:
     def on_message_complete(self) -> None:
         """Note the end of the response."""
         self.is_whole = True
+
+    def check_bounds(self, received_size: int) -> None:
+        """Count bytes that were parsed. Raises httptools.HttpParserError.
+
+        What the methods above raise would come out of the parser without its message.
+        """
+        self._size += received_size
+        head_size = self._head_size if self._has_head else self._size
+        if head_size > HEAD_SIZE_MAX:
+            problem = f"the headers of its response have more than {HEAD_SIZE_MAX} bytes"
+        elif self._size > RESPONSE_SIZE_MAX:
+            problem = f"its response has more than {RESPONSE_SIZE_MAX} bytes: read fewer rows"
+        elif self._count > 1:
+            problem = "it has sent more than one response"
+        else:
+            return
+        raise httptools.HttpParserError(problem)
 
 
 def _measure_left_s(give_up_at_s: float) -> float:

@@ -5,14 +5,24 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httptools
 import pytest
 
+from streams import serdes
+from streams.errors import StoreUnavailable
+from streams.graph.nodes import StoreKind
+from streams.queries import endpoint_connections
+from streams.queries.endpoint_client import EndpointClient
 from streams.queries.endpoint_connections import EndpointConnections
-from tests.processes import HANG_LIMIT_S
+from streams.queries.store_calls import StoreCall
+from streams.queries.store_reads import StoreRead
+from streams.topology.store_queries import StoreQuery, list_results
+from tests.processes import HANG_LIMIT_S, wait_until
+from tests.unit.streams.queries.served import declare_store
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: worker\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nrows"
@@ -30,6 +40,8 @@ class ScriptedServer:
     scripts: Sequence[Sequence[bytes | None]]
     served: list[int] = field(default_factory=list)
     """The number of the connection of each request, in order."""
+    ended: list[int] = field(default_factory=list)
+    """The numbers of the connections that the client, or the end of the script, has ended."""
 
     def serve(self, listening: socket.socket, may_end: threading.Event) -> None:
         for number, script in enumerate(self.scripts):
@@ -43,6 +55,7 @@ class ScriptedServer:
                         may_end.wait(HANG_LIMIT_S)
                         break
                     connection.sendall(text)
+            self.ended.append(number)
 
 
 @contextmanager
@@ -131,3 +144,126 @@ def test_what_is_no_http_is_an_error(connections: EndpointConnections, text: byt
         pytest.raises(httptools.HttpParserError),
     ):
         ask(connections, address)
+
+
+def test_a_connection_to_a_worker_that_nobody_asks_any_more_is_closed(
+    connections: EndpointConnections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted([OK, OK]) as (gone, gone_address), scripted([OK]) as (_, address):
+        assert ask(connections, gone_address) == b"rows"
+        assert not gone.ended
+        monkeypatch.setattr(endpoint_connections, "IDLE_S", -1.0)
+        assert ask(connections, address) == b"rows"
+        wait_until(lambda: gone.ended == [0], what="the end of the connection")
+
+
+def test_so_many_connections_are_kept_for_all_workers_together(
+    connections: EndpointConnections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_connections, "CONNECTIONS_MAX", 2)
+    with (
+        scripted([OK, OK]) as (oldest, oldest_address),
+        scripted([OK, OK]) as (kept, kept_address),
+        scripted([OK]) as (_, address),
+    ):
+        for each in (oldest_address, kept_address, address):
+            assert ask(connections, each) == b"rows"
+        wait_until(lambda: oldest.ended == [0], what="the end of the oldest connection")
+        assert ask(connections, kept_address) == b"rows"
+        assert kept.served == [0, 0]
+
+
+def test_a_response_that_nobody_has_asked_for_is_not_taken_for_that_of_the_next_request(
+    connections: EndpointConnections,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor(1) as client:
+        listening.settimeout(10)
+        asked = client.submit(ask, connections, listening.getsockname())
+        first, _ = listening.accept()
+        with first:
+            assert first.recv(65_536)
+            first.sendall(OK)
+            assert asked.result() == b"rows"
+            first.sendall(OK.replace(b"rows", b"late"))
+            asked = client.submit(ask, connections, listening.getsockname())
+            second, _ = listening.accept()
+            with second:
+                assert second.recv(65_536)
+                second.sendall(OK)
+                assert asked.result() == b"rows"
+
+
+@pytest.mark.parametrize("behind", [OK, OK[:10], b"rows"])
+def test_more_than_one_response_is_an_error(
+    connections: EndpointConnections, behind: bytes
+) -> None:
+    with scripted([OK + behind, OK], [OK]) as (server, address):
+        with pytest.raises(httptools.HttpParserError):
+            ask(connections, address)
+        assert ask(connections, address) == b"rows"
+    assert server.served == [0, 1]
+
+
+def test_behind_an_interim_response_no_request_is_sent(connections: EndpointConnections) -> None:
+    interim = b"HTTP/1.1 102 Processing\r\n\r\n"
+    with scripted([interim, OK], [OK]) as (server, address):
+        assert connections.send_request(address, REQUEST, HANG_LIMIT_S).status == 102
+        assert ask(connections, address) == b"rows"
+    assert server.served == [0, 1]
+
+
+MANY_HEADERS = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 1_000) for n in range(70))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OK[:17] + b"X: " + b"x" * 140_000,
+        OK[:17] + MANY_HEADERS + OK[17:],
+        CHUNKED[:-2] + MANY_HEADERS + b"\r\n",
+    ],
+)
+def test_a_head_that_is_too_long_is_an_error(connections: EndpointConnections, text: bytes) -> None:
+    with (
+        scripted([text]) as (_, address),
+        pytest.raises(httptools.HttpParserError, match=r"headers .* have more than 65536 bytes"),
+    ):
+        ask(connections, address)
+
+
+def test_a_response_that_is_too_long_is_an_error(
+    connections: EndpointConnections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint_connections, "RESPONSE_SIZE_MAX", 1_000)
+    body = b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n" + b"x" * 1_500
+    with (
+        scripted([body]) as (_, address),
+        pytest.raises(httptools.HttpParserError, match="more than 1000 bytes: read fewer rows"),
+    ):
+        ask(connections, address)
+
+
+@pytest.mark.parametrize(("is_call", "served"), [(False, [0, 0, 1]), (True, [0, 0])])
+def test_a_registered_query_that_was_sent_is_not_sent_again(
+    is_call: bool, served: list[int]
+) -> None:
+    spec = declare_store("counts", serdes.string, serdes.int64, StoreKind.KEY_VALUE)
+    query = StoreQuery("largest", "counts", lambda store: 0, list_results)
+    read = StoreRead(call=StoreCall(query, {})) if is_call else StoreRead()
+    client = EndpointClient("")
+    with scripted([OK, b""], [OK]) as (server, (host, port)):
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match=r"closed before|has sent no rows"):
+                client.read(
+                    f"{host}:{port}",
+                    spec,
+                    read,
+                    partitions={0},
+                    at_least={},
+                    stale_ok=None,
+                    timeout_s=HANG_LIMIT_S,
+                )
+        if is_call:
+            socket.create_connection((host, port)).close()  # which the script still waits for
+    assert server.served == served
+    client.close()

@@ -15,6 +15,7 @@ import pytest
 from streams.errors import ConfigError, StoreUnavailable
 from streams.queries import endpoint_client, http_server
 from streams.queries.endpoint_client import EndpointClient
+from streams.queries.endpoint_connections import EndpointConnections
 from streams.queries.http_connection import HttpConnection
 from streams.queries.query_tls import QueryTls, ServerCertificate
 from streams.queries.store_answers import StoreAnswer
@@ -203,10 +204,20 @@ def test_other_authorities_are_trusted_when_their_file_has_changed(
     reads: FakeReads,
     client: EndpointClient,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    closed: list[EndpointConnections] = []
+    close = EndpointConnections.close
+
+    def note_closing(self: EndpointConnections) -> None:
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(EndpointConnections, "close", note_closing)
     assert is_answered(client, address, reads)
     files.trust(files.other_authority)
     wait_until(lambda: not is_answered(client, address, reads), what="the other authority")
+    assert len(closed) == 1, "the connections to those who were trusted before are still open"
     files.authorities.write_text("no PEM")
     wait_until(
         lambda: is_answered(client, address, reads) or "those before stay in use" in caplog.text,
