@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from streams import App, ConfigError, serdes, topics
-from streams.commands.group_command import print_report
+from streams.commands.group_command import find_hidden_topics, print_report
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+from streams.errors import AuthorizationError
 from streams.membership.group_description import GroupDescription, MemberDescription
 from streams.membership.protocol import (
     RUNNING_OFFSET,
@@ -244,6 +245,20 @@ def test_topics_that_this_user_may_not_describe_are_not_missing() -> None:
     assert "this user may not describe x: whether they are there is not known" in told
     assert "are missing" not in told
     assert "wrong numbers" not in told
+
+
+class FakeAdmin:
+    """Answers that a user may describe all topics but those of one prefix."""
+
+    def check_topic_rights(self, operations: Mapping[str, Sequence[str]]) -> None:
+        for topic, (operation, *_) in operations.items():
+            if topic.startswith("secret"):
+                raise AuthorizationError(operation, "topic", topic)
+
+
+def test_each_topic_is_looked_at_for_whether_it_is_hidden() -> None:
+    admin: Any = FakeAdmin()
+    assert find_hidden_topics(admin, ["secret-1", "x", "secret-2"]) == {"secret-1", "secret-2"}
 
 
 def test_an_input_may_have_been_read_where_offsets_or_internal_topics_are_left() -> None:
