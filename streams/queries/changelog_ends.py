@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, Future
 from threading import Lock
 from typing import NamedTuple
 
@@ -74,19 +74,18 @@ class ChangelogEnds:
         self._next_at_s = self._inputs_at_s = 0.0
         self._samples: deque[_Sample] = deque(maxlen=_SAMPLES_MAX)
 
-    def request_sample_and_wait(
-        self, changelogs: Collection[Partition], inputs: Collection[Partition], wait_s: float
-    ) -> None:
-        """Have a sample taken if none was just now, and wait for it for at most `wait_s`."""
+    def request_sample(
+        self, changelogs: Collection[Partition], inputs: Collection[Partition]
+    ) -> Future[None] | None:
+        """Have a sample taken, and return what ends with it; None if one was taken just now."""
         with self._starting:
             if self._monotonic_s() < self._next_at_s:
-                return
+                return None
             if self._sampling is None or self._sampling.done():
                 self._sampling = self._executor.submit(
                     self._take_sample, sorted(changelogs), sorted(inputs)
                 )
-            sampling = self._sampling
-        wait([sampling], wait_s)
+            return self._sampling
 
     def _take_sample(self, changelogs: list[Partition], inputs: list[Partition]) -> None:
         """Ask brokers for the inputs now and then, and for the ends each time."""

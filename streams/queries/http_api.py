@@ -13,14 +13,13 @@ of an answer are in its headers.
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple, TypeAlias
 
 import orjson
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, WouldBlock
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -58,6 +57,7 @@ _PAGE_ROWS = 1_000
 """The rows that a streamed range reads at a time, of one commit of each partition."""
 
 _LISTINGS_MAX = 4
+"""The lists of stores that are made at a time, and those beside them that wait for brokers."""
 _LAG_WAIT_S = 0.5
 """The seconds for which the list of stores waits for brokers to say where changelogs end."""
 
@@ -145,6 +145,7 @@ class _StoreEndpoints:
         self._document = orjson.dumps(document)
         self._threads = ReadThreads(reads, measurements)
         self._listings = CapacityLimiter(_LISTINGS_MAX)
+        self._samplings = CapacityLimiter(_LISTINGS_MAX)
 
     async def send_document(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""
@@ -154,18 +155,32 @@ class _StoreEndpoints:
     async def list_stores(self, request: Request) -> Response:
         """Return the stores of the application, and where each partition is."""
         read_parameters(request.scope["query_string"], ())
+        await self._sample_lags()
         stores = await run_sync(self._describe_stores, limiter=self._listings)
         return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
+
+    async def _sample_lags(self) -> None:
+        """Wait until brokers have said how far the standbys here are behind, within bounds.
+
+        Where as many others wait the last lags are told at once.
+        """
+        try:
+            self._samplings.acquire_nowait()
+        except WouldBlock:
+            return
+        names = [spec.name for spec in _list_readable_stores(self._reads)]
+        try:
+            await run_sync(self._reads.local.sample_standby_lags, names, _LAG_WAIT_S)
+        finally:
+            self._samplings.release()
 
     def _describe_stores(self) -> list[dict[str, Any]]:
         """Return the stores with their hosts, and the lags of the standbys that are here."""
         local, stores = self._reads.local, []
-        give_up_at_s = time.monotonic() + _LAG_WAIT_S
         for spec in _list_readable_stores(self._reads):
             hosts = local.list_hosts(spec.name)
             own = [each.role for each in hosts if each.address == self._reads.own_endpoint]
-            left_s = max(give_up_at_s - time.monotonic(), 0.0)
-            lags = local.measure_standby_lags(spec.name, left_s) if "standby" in own else {}
+            lags = local.measure_standby_lags(spec.name) if "standby" in own else {}
             described: list[dict[str, Any]] = []
             for each in hosts:
                 host = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import wait
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -181,13 +182,16 @@ class LocalStores:
         reader = self._find_standby_reader(name) if with_standbys else None
         return {*own, *(reader.list_partitions() if reader else ())}
 
-    def measure_standby_lags(self, name: str, wait_s: float = 0.0) -> Mapping[int, int | None]:
-        """Return the lag of each partition of a store that a standby task follows here.
-
-        It is as of the last sample, or of one that is waited for.
-        """
+    def measure_standby_lags(self, name: str) -> Mapping[int, int | None]:
+        """Return the last lag of each partition of a store that a standby task follows here."""
         reader = self._find_standby_reader(name)
-        return {} if reader is None else reader.measure_lags(wait_s)
+        return {} if reader is None else reader.measure_lags()
+
+    def sample_standby_lags(self, names: Iterable[str], wait_s: float) -> None:
+        """Have the lags of stores sampled, and wait once for all of them, for at most `wait_s`."""
+        readers = [self._find_standby_reader(name) for name in names]
+        samplings = [reader.request_sample() for reader in readers if reader is not None]
+        wait([each for each in samplings if each is not None], wait_s)
 
     def find_partition(self, name: str, key: Any, locations: StoreLocations | None = None) -> int:
         """Return the partition that Kafka's default partitioner chooses for a key.

@@ -7,6 +7,7 @@ Batches of a changelog don't end where commits do, so two keys may be of differe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import NamedTuple
 
 from state.errors import StateError
@@ -90,33 +91,28 @@ class StandbyReader:
         wanted = [number for number in followed if number in partitions]
         if not wanted:
             return []
-        self._request_sample(followed, wait_s)
+        if (sampling := self.request_sample()) is not None:
+            wait([sampling], wait_s)
         return [self._read_store(number, *followed[number], read, bounds) for number in wanted]
 
-    def measure_lags(self, wait_s: float = 0.0) -> Mapping[int, int | None]:
-        """Return the lag of each partition that is followed here, as of the last sample.
-
-        With `wait_s` a new one is waited for as long, if the last one isn't of just now.
-        """
-        followed = self.list_stores(_EVERY_PARTITION)
-        if followed and wait_s:
-            self._request_sample(followed, wait_s)
+    def measure_lags(self) -> Mapping[int, int | None]:
+        """Return the lag of each partition that is followed here, as of the last sample."""
         return {
             number: self._measure_distance(task, logged).lag
-            for number, (task, logged) in followed.items()
+            for number, (task, logged) in self.list_stores(_EVERY_PARTITION).items()
         }
 
-    def _request_sample(
-        self, followed: Mapping[int, tuple[Task, LoggedStore]], wait_s: float
-    ) -> None:
-        """Have the ends of all changelogs that are followed sampled, and wait for that.
+    def request_sample(self) -> Future[None] | None:
+        """Have the ends of all changelogs that are followed sampled, and return what ends with it.
 
-        Of all: a read of other partitions that comes next finds this sample, and takes none.
+        Of all: a read of other partitions that comes next finds this sample, and takes none. None
+        if nothing is followed, or a sample was taken just now.
         """
-        self._ends.request_sample_and_wait(
+        if not (followed := self.list_stores(_EVERY_PARTITION)):
+            return None
+        return self._ends.request_sample(
             {logged.changelog for _, logged in followed.values()},
             {partition for task, _ in followed.values() for partition in task.partitions},
-            wait_s,
         )
 
     def _read_store(

@@ -53,6 +53,8 @@ class FakeReads:
     """How far the stores have taken in their input."""
     before_read: Callable[[StoreRead], None] = lambda read: None
     reads: list[StoreRead] = field(default_factory=list)
+    lags: dict[str, int] = field(default_factory=dict)
+    before_sample: Callable[[], None] = lambda: None
     is_stopping: bool = False
 
     @property
@@ -93,8 +95,12 @@ class FakeReads:
             StoreHost("127.0.0.1", 8102, 0, "standby", 0.5),
         ]
 
-    def measure_standby_lags(self, name: str, wait_s: float = 0.0) -> Mapping[int, int | None]:
-        return {0: 3 if name == "counts" and wait_s else None}
+    def measure_standby_lags(self, name: str) -> Mapping[int, int | None]:
+        return {0: self.lags.get(name)}
+
+    def sample_standby_lags(self, names: Sequence[str], wait_s: float) -> None:
+        self.before_sample()
+        self.lags |= {"counts": 3} if wait_s and "counts" in names else {}
 
     def read(
         self, name: str, read: StoreRead, *, at_least: Position, **terms: object

@@ -38,7 +38,8 @@ class Brokers:
 
     def sample(self, at_s: float, end: int, offset: int) -> None:
         self.now_s, self.end, self.offset = at_s, end, offset
-        self.ends.request_sample_and_wait({LOG}, {IN}, 10.0)
+        if (sampling := self.ends.request_sample({LOG}, {IN})) is not None:
+            sampling.result(10.0)
 
 
 def test_the_newest_end_that_was_reached_tells_age_and_inputs_and_the_newest_of_all_the_lag() -> (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
 
@@ -65,6 +66,31 @@ def test_the_stores_are_listed_without_buffers_that_nobody_can_read(client: http
             {"address": "127.0.0.1:8102", "partition": 0, "role": "standby"},
         ],
     }
+
+
+def test_a_list_of_stores_does_not_wait_behind_those_that_wait_for_brokers() -> None:
+    reads = create_reads()
+    reads.lags["counts"] = 5
+    began, released = threading.Semaphore(0), threading.Event()
+
+    def wait_for_brokers() -> None:
+        began.release()
+        released.wait(HANG_LIMIT_S)
+
+    def find_lag(client: httpx.Client) -> int:
+        counts = client.get("/stores", timeout=HANG_LIMIT_S).json()["stores"][1]
+        return int(counts["hosts"][1]["lag"])
+
+    reads.before_sample = wait_for_brokers
+    with serve_client(reads) as client, ThreadPoolExecutor(5) as executor:
+        waiting = [executor.submit(find_lag, client) for _ in range(4)]
+        for _ in waiting:
+            assert began.acquire(timeout=HANG_LIMIT_S)
+        try:
+            assert executor.submit(find_lag, client).result(10) == 5
+        finally:
+            released.set()
+        assert [each.result() for each in waiting] == [3] * 4
 
 
 @pytest.mark.parametrize("key", ["", "a", "a/b", "ä ö", "100%", "?x=1&y#z", "\x00"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
+from streams import App, serdes
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.graph.nodes import StoreSpec
 from streams.queries.changelog_ends import ChangelogEnds
@@ -16,6 +19,7 @@ from streams.queries.local_stores import LocalStores
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
 from streams.queries.store_reads import StoreRead
+from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.queries.served import serve_client
 from tests.unit.streams.runtime.kafka import Kafka
 from tests.unit.streams.runtime.world import (
@@ -83,6 +87,49 @@ def test_the_first_request_that_bounds_the_lag_waits_until_it_is_known(tmp_path:
         found = client.get("/stores/c?scope=local&limit=9&stale-ok-lag=0")
     assert found.status_code == 200, found.text
     assert len(found.content.splitlines()) == 2
+
+
+def test_the_lags_of_all_stores_are_sampled_before_any_is_waited_for() -> None:
+    """Otherwise a store whose sample takes all of the time leaves none for those behind it."""
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    for name in ("c", "d"):
+        grouped.count(store=name)
+    is_last_requested = threading.Event()
+
+    def await_last_request() -> None:
+        assert is_last_requested.wait(10)
+
+    def request_sample(name: str) -> Future[None]:
+        if name == "d":
+            is_last_requested.set()
+        sampling = executor.submit(await_last_request)
+        samplings.append(sampling)
+        return sampling
+
+    samplings: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as executor:
+        local = LocalStores(
+            app.topology(),
+            list_tasks=list,
+            list_assignments=list,
+            fetch_partition_counts=lambda: {"in": 2},
+            monotonic_s=time.monotonic,
+            now_ms=lambda: 0,
+            session_timeout_s=45.0,
+            create_standby_reader=lambda spec, _: cast(
+                "Any", SimpleNamespace(request_sample=lambda: request_sample(spec.name))
+            ),
+        )
+        local.sample_standby_lags(["c", "d"], HANG_LIMIT_S)
+        assert [each.exception() for each in samplings if each.done()] == [None, None]
+
+
+def test_a_lag_that_was_sampled_is_told(tmp_path: Path) -> None:
+    with follow_two_partitions(tmp_path, time.monotonic) as local:
+        assert local.measure_standby_lags("c") == {0: None, 1: None}
+        local.sample_standby_lags(["c"], HANG_LIMIT_S)
+        assert local.measure_standby_lags("c") == {0: 0, 1: 0}
 
 
 def test_what_is_known_of_one_partition_is_known_of_all_that_are_followed(tmp_path: Path) -> None:
