@@ -65,7 +65,8 @@ def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> Broke
         )
     return BrokerUnavailable(
         f"{begun}: check the address, and that its broker runs; where it is to be Millrace's own "
-        f"broker on this machine, start it with {format_broker_command(servers)}"
+        f"broker on this machine, start it with {format_broker_command(servers)}, and with the "
+        "directory that it had before: an empty one is another cluster"
     )
 
 
