@@ -196,7 +196,8 @@ class RoutedReads:
         """Yield each worker with its answer, the other workers' after they were asked all at once.
 
         They have half of the time that is left: so there is a second attempt. Nobody ends a
-        function that takes too long, so a call has all of the time and is not tried again.
+        function that takes too long, so a call has all of the time, and is tried again only where
+        a connection or a refusal has ended it before.
         """
         timeout_s = terms.left_s if read.call else min(terms.left_s / 2, _ATTEMPT_S)
         others = {
