@@ -74,13 +74,11 @@ def examine_application(facts: ApplicationFacts) -> list[DoctorFinding]:
 def look_at_points(points: Iterable[Point], at_once: int = 1) -> Iterator[DoctorFinding]:
     """Yield the findings of points, in their order; up to `at_once` are looked at side by side.
 
-    What a point raises is a finding, and the others are looked at. Threads look, also at one point
-    after the other: the calls of clients hold up Ctrl-C on the thread that makes them. Each has a
-    copy of the context: by it messages offer commands as the doctor was called.
+    What a point raises is a finding, and the others are looked at.
     """
     missing: dict[tuple[str, str, str], AuthorizationError] = {}
     told: set[str] = set()
-    for name, found, failure in call_side_by_side(_look_at_point, points, at_once):
+    for name, found, failure in _look_side_by_side(points, at_once):
         for each in found:
             told.add(each.what)
             yield add_symptom_code(each)
@@ -99,6 +97,17 @@ def look_at_points(points: Iterable[Point], at_once: int = 1) -> Iterator[Doctor
             str(lacked),
         )
         yield add_symptom_code(warning)
+
+
+def _look_side_by_side(points: Iterable[Point], at_once: int) -> Iterator[PointResult]:
+    """Yield what each point has found, in the order of the points.
+
+    Each thread has a copy of the context: by it messages offer commands as the doctor was called.
+    """
+    if at_once == 1:
+        yield from map(_look_at_point, points)
+    else:
+        yield from call_side_by_side(_look_at_point, points, at_once)
 
 
 def _look_at_point(point: Point) -> PointResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from threading import Barrier
 
@@ -141,11 +140,3 @@ def test_points_beside_each_other_offer_commands_as_the_doctor_was_called() -> N
     with hold_invocation(application_id="orders"):
         found = list(look_at_points([Point("a", look)] * 2, at_once=2))
     assert all("group reset orders" in each.what for each in found)
-
-
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_no_point_holds_up_the_thread_that_takes_ctrl_c(at_once: int) -> None:
-    found = look_at_points(
-        [Point("a", lambda: [create_fine_finding("a", threading.current_thread().name)])], at_once
-    )
-    assert [each.what for each in found] != [threading.current_thread().name]
