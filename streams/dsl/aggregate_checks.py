@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from streams.dsl.function_checks import describe_function
+from streams.common.function_signatures import describe_function
 from streams.errors import TopologyError
 
 _CONTAINERS = (list, dict, set, deque, bytearray)

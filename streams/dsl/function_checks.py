@@ -10,9 +10,9 @@ import dis
 import inspect
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from streams.common.function_signatures import describe_function, format_lambda
 from streams.errors import TopologyError
 
 KEY_VALUE_ARGUMENTS = ("key", "value")
@@ -123,25 +123,9 @@ def _compose_signature_hint(
     argument_names: Sequence[str], signature: inspect.Signature, step_with_key: str
 ) -> str:
     """Return a hint for a function whose arguments don't fit."""
-    wanted = f"did you mean {_format_lambda(argument_names)}?"
+    wanted = f"did you mean {format_lambda(argument_names)}?"
     if tuple(argument_names) == VALUE_ARGUMENTS and len(signature.parameters) == len(
         KEY_VALUE_ARGUMENTS
     ):
         return f"{wanted} Where the key matters too use {step_with_key}, which keeps it"
     return wanted
-
-
-def _format_lambda(argument_names: Sequence[str]) -> str:
-    """Return the text of a lambda with these arguments."""
-    return f"lambda {', '.join(argument_names)}: ..." if argument_names else "lambda: ..."
-
-
-def describe_function(function: Any) -> str:
-    """Return a function's name with its file and line, for a message."""
-    name = getattr(function, "__qualname__", repr(function)).removeprefix("<locals>.")
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return name
-    return (
-        f"{name.rpartition('<locals>.')[2]} ({Path(code.co_filename).name}:{code.co_firstlineno})"
-    )

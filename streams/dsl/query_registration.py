@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from streams.common.function_signatures import describe_function
 from streams.common.names import check_step_name
-from streams.dsl.function_checks import check_callable, describe_function
+from streams.dsl.function_checks import check_callable
 from streams.errors import TopologyError
 from streams.graph.nodes import StoreKind
 from streams.topology.build import Topology

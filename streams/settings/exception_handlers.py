@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
+from streams.common.function_signatures import check_called_setting
 from streams.common.message_headers import Header
 from streams.common.names import explain_illegal_name
 from streams.errors import ConfigError
@@ -100,7 +101,7 @@ _DEAD_LETTER_PREFIX = "dead_letter:"
 def parse_handler(value: Any) -> ExceptionHandler:
     """Parse a handler from a setting's value.
 
-    Raises ValueError if it is neither a response, nor its text, nor a function.
+    Raises ValueError if it is neither a response, nor its text, nor a function of an ErrorContext.
     """
     match value:
         case "fail" | "skip" | DeadLetter():
@@ -108,6 +109,7 @@ def parse_handler(value: Any) -> ExceptionHandler:
         case str() if value.startswith(_DEAD_LETTER_PREFIX):
             return dead_letter(value.removeprefix(_DEAD_LETTER_PREFIX).strip())
         case _ if callable(value):
+            check_called_setting(value, "context")
             return value  # type: ignore[no-any-return]
     raise ValueError(
         f"{value!r} is neither 'fail' nor 'skip' nor 'dead_letter:<topic>' "

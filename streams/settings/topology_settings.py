@@ -8,14 +8,22 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import PlainValidator
 from pydantic_settings import BaseSettings
 
+from streams.common.function_signatures import check_called_setting
+
 StoreMedium = Literal["rocksdb", "in_memory"]
 ProcessorWrapper = Callable[[str, Callable[[], Any]], Any]
 """Name of a step, function that makes its processor -> what makes the processor instead of it."""
 
 
 def _require_wrapper_function(value: Any) -> ProcessorWrapper | None:
-    """Return a processor wrapper, or None. Raises ValueError for what is no function."""
-    if value is None or callable(value):
+    """Return a processor wrapper, or None.
+
+    Raises ValueError for what is no function of two arguments.
+    """
+    if value is None:
+        return None
+    if callable(value):
+        check_called_setting(value, "step", "create_processor")
         return value  # type: ignore[no-any-return]
     raise ValueError(
         f"{value!r} is no function of a step's name and the function that makes its processor"

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Literal
 
+from streams.common.function_signatures import check_called_setting
 from streams.errors import ApplicationShutdown, TopologyRefused
 
 log = logging.getLogger(__name__)
@@ -50,9 +51,10 @@ UncaughtExceptionHandler = (
 def parse_uncaught_handler(value: Any) -> UncaughtExceptionHandler:
     """Return a setting's value as a handler: a response, or a function of the error.
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything else, also for a function that does not take the error.
     """
     if callable(value) and not isinstance(value, type):
+        check_called_setting(value, "error")
         return value  # type: ignore[no-any-return]
     try:
         return UncaughtExceptionResponse(value)
