@@ -65,7 +65,8 @@ def _find_hint(
             return f": {name}= {told}"
         if close := difflib.get_close_matches(name, names, n=1):
             return f": did you mean {close[0]}=?"
-    positional = [n for n, p in signature.parameters.items() if p.kind is not p.KEYWORD_ONLY]
+    parameters = signature.parameters
+    positional = [n for n, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
     functions = ", ".join(positional[1:])
     for extra in args[len(positional) :]:
         before = f"{functions}, " if functions else ""
@@ -74,4 +75,7 @@ def _find_hint(
             return f": the store has a name, {method}({before}store={shown})"
         if isinstance(extra, Serde):
             return f": the serde of the result has a name, {method}({before}value=serdes....)"
-    return f": it takes {', '.join(names[1:])}"
+        if callable(extra) and "merger" in names:
+            return f": the merger of sessions has a name, {method}({before}merger=...)"
+    shown_names = [n if n in positional else f"{n}=" for n in names[1:]]
+    return f": it takes {', '.join(shown_names)}"

@@ -78,6 +78,7 @@ RUNNING_NAMES = {
     "start": "app.start() has returned it, and it runs",
     "wait_for_state": 'wait_for("RUNNING")',
 }
+_LISTENER = "app.start({kind}_listener=...), or app.run({kind}_listener=...)"
 APP_NAMES = {
     # Quix Streams' Application.
     "dataframe": 'app.stream("topic", key=..., value=...), and steps in place of sdf',
@@ -110,8 +111,34 @@ APP_NAMES = {
     "connect_processor_and_state_stores": (
         "app.topology_builder().connect_processor_and_stores(...)"
     ),
-    "close": "running.close(), of the handle that app.start() returns",
     "build": "app.topology()",
+    # Kafka Streams' KafkaStreams.
+    **{
+        name: f"running.{there}, of the handle that app.start() returns"
+        for name, there in {
+            "add_stream_thread": "add_worker_thread()",
+            "all_local_store_partition_lags": "all_local_store_partition_lags()",
+            "close": "close()",
+            "is_paused": "is_paused",
+            "metadata_for_all_streams_clients": "metadata_for_store(name)",
+            "metadata_for_local_threads": "metadata_for_local_threads()",
+            "metrics": "metrics()",
+            "pause": "pause()",
+            "query": "query(name)",
+            "query_metadata_for_key": "metadata_for_key(name, key)",
+            "remove_stream_thread": "remove_worker_thread()",
+            "resume": "resume()",
+            "state": "state",
+            "store": "store(name)",
+            "streams_metadata_for_store": "metadata_for_store(name)",
+        }.items()
+    },
+    "clean_up": RUNNING_NAMES["clean_up"],
+    "client_instance_ids": RUNNING_NAMES["client_instance_ids"],
+    "set_global_state_restore_listener": _LISTENER.format(kind="restore"),
+    "set_standby_update_listener": _LISTENER.format(kind="restore"),
+    "set_state_listener": _LISTENER.format(kind="state"),
+    "set_uncaught_exception_handler": "App(..., uncaught_exception_handler=function)",
 }
 
 TOPOLOGY_BUILDER_NAMES = {

@@ -39,7 +39,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.threads.commit import CommitStep
 from streams.serdes import Serde
 from streams.testing.cluster import InMemoryCluster
-from streams.testing.driver_setup import create_topics, keep_stores_in_memory
+from streams.testing.driver_setup import build_driver_topology, create_topics
 from streams.testing.process import DriverEnvironment
 from streams.testing.simulated_host import SimulatedHost
 from streams.testing.state_directory import TemporaryStateDirectory
@@ -94,7 +94,7 @@ class TopologyTestDriver:
             raise ValueError(f"stores={stores!r} is neither 'declared' nor 'memory'")
         if start_ms < 0:
             raise ValueError(f"start_ms can't be negative: {start_ms}")
-        topology = app.topology() if stores == "declared" else keep_stores_in_memory(app.topology())
+        topology = build_driver_topology(app, in_memory=stores == "memory")
         self._topic_serdes = TopicSerdes(topology)
         self._accepts_new_topics = topics is None and (
             self._topic_serdes.has_dynamic_topics or any(map(callable, app.config.handlers))

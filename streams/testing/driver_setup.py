@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from streams.app import App
 from streams.common.names import explain_illegal_name
-from streams.errors import ConfigError
+from streams.errors import ConfigError, TopologyError
 from streams.ledger import ledger_topic
 from streams.settings.config import StreamsConfig
 from streams.testing.cluster import InMemoryCluster
@@ -52,6 +53,21 @@ def create_topics(
             )
     for topic in [*mine, *partitions]:
         cluster.create_topic(topic, partitions.get(topic, 1))
+
+
+def build_driver_topology(app: App, *, in_memory: bool) -> Topology:
+    """Build the topology that a driver runs, on request with all stores in memory.
+
+    Raises TopologyError for what is no App: a topology does not have the settings of its own.
+    """
+    if not isinstance(app, App):
+        shown = "a Topology" if isinstance(app, Topology) else f"{app!r:.200}"
+        raise TopologyError(
+            f"TopologyTestDriver takes the App itself, with its settings, and not {shown}: write "
+            "TopologyTestDriver(app)"
+        )
+    topology = app.topology()
+    return keep_stores_in_memory(topology) if in_memory else topology
 
 
 def keep_stores_in_memory(topology: Topology) -> Topology:

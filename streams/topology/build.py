@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from streams.errors import TopologyError
 from streams.graph.nodes import (
@@ -123,6 +124,15 @@ class Topology:
     counts may not be derivable."""
     queries: tuple[StoreQuery, ...] = ()
     """The queries that are registered by name."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError that says how a topology is described."""
+            if name.startswith("_") or name == "application_id":  # as a copy is made
+                raise AttributeError(name)
+            hint = ": app.describe() returns it as text" if name == "describe" else ""
+            raise AttributeError(f"Topology of {self.application_id!r} has no {name!r}{hint}")
 
     @property
     def patterns(self) -> tuple[TopicPattern, ...]:

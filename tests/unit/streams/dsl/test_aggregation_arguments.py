@@ -59,9 +59,30 @@ MISTAKES: Table = {
         lambda app: grouped(app).aggregate(int, value=serdes.int64),
         ("missing a required argument: 'aggregator'", "it takes initializer, aggregator, "),
     ),
+    "a merger in the place that it has in Java": (
+        lambda app: (
+            grouped(app)
+            .windowed_by(windows.session(10))
+            .aggregate(int, add, lambda key, one, other: one + other)
+        ),
+        ("the merger of sessions has a name, aggregate(initializer, aggregator, merger=...)",),
+    ),
+    "a merger of a cogroup in the place that it has in Java": (
+        lambda app: (
+            grouped(app)
+            .cogroup(add)
+            .windowed_by(windows.session(10))
+            .aggregate(int, lambda key, one, other: one + other)
+        ),
+        ("the merger of sessions has a name, aggregate(initializer, merger=...)",),
+    ),
+    "a function by position where there are no sessions": (
+        lambda app: grouped(app).aggregate(int, add, add),
+        ("it takes initializer, aggregator, commutative=, value=, store=",),
+    ),
     "a number by position": (
         lambda app: grouped(app).count(7),
-        ("too many positional arguments: it takes store, name",),
+        ("too many positional arguments: it takes store=, name=",),
     ),
 }
 
