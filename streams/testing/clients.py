@@ -14,7 +14,7 @@ from streams.membership.producer_identity import ProducerIdentity
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets
 from streams.runtime.clients.replication import Replication
 from streams.testing.cluster import InMemoryCluster, InMemoryTransaction, Message
-from streams.testing.produce_arguments import check_header, encode_argument
+from streams.testing.produce_arguments import encode_argument, encode_header
 from streams.testing.record_order import RecordOrder, StampHeads
 
 
@@ -215,9 +215,8 @@ class InMemoryProducer:
         time_ms = timestamp_ms or self._now_ms()
         if not isinstance(headers, list | dict | None):
             raise TypeError("expected headers to be dict or list of (key, value) tuples")
-        pairs = tuple(headers.items() if isinstance(headers, dict) else headers or ())
-        for pair in pairs:
-            check_header(pair)
+        given = headers.items() if isinstance(headers, dict) else headers or ()
+        pairs = tuple(map(encode_header, given))
         self._queue.append((at, key, value, time_ms, pairs, callback or on_delivery))
 
     def fetch_partition_count(self, topic: str) -> int:

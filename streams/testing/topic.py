@@ -19,6 +19,7 @@ from streams.errors import ConfigError, SerdeError
 from streams.processor.record import GivenHeaders, Record, to_headers
 from streams.serdes import Serde
 from streams.testing.cluster import InMemoryCluster, Message
+from streams.testing.produce_arguments import encode_header
 
 Key: TypeAlias = Any
 Value: TypeAlias = Any
@@ -360,7 +361,7 @@ class DriverTopic:
                 f"topic {self.name!r} has no partition {partition_number}: it has {count} "
                 "(TopologyTestDriver(app, partitions={...}) says how many)"
             )
-        pairs = to_headers(headers)
+        pairs = tuple(map(encode_header, to_headers(headers)))
         partition = Partition(self.name, partition_number)
 
         def append_record() -> None:

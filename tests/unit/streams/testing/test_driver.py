@@ -10,6 +10,7 @@ import pytest
 
 from streams import (
     App,
+    Processor,
     Record,
     Store,
     StoreUnavailable,
@@ -207,6 +208,36 @@ def test_headers_and_timestamps_go_through() -> None:
     with TopologyTestDriver(build_upper_app()) as driver:
         driver.topic("in").pipe("k", "v", timestamp_ms=9, headers=[("trace", b"1")])
         assert driver.topic("out").read() == Record("k", "V", 9, [("trace", b"1")])
+
+
+def test_text_in_headers_is_read_as_the_bytes_that_a_broker_delivers() -> None:
+    seen: list[Any] = []
+
+    class Adding(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            seen.append(record.headers)
+            added: Any = [*record.headers, ("by", "größe"), ("none", None)]
+            self.context.forward(record.with_headers(added))
+
+    app = App("a")
+    both: Any = {"key": serdes.string, "value": serdes.string}
+    stream = app.stream("in", **both).process(Adding, **both).repartition(**both)
+    stream.process(Adding, **both).to("out")
+    text: Any = {"trace": "1"}
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "v", headers=text)
+        piped, added = ("trace", b"1"), (("by", "größe".encode()), ("none", None))
+        assert seen == [(piped,), (piped, *added)]
+        assert driver.topic("out").read().headers == (piped, *added, *added)
+
+
+def test_a_header_that_a_producer_would_refuse_is_not_piped() -> None:
+    number: Any = {"count": 1}
+    with (
+        TopologyTestDriver(build_upper_app()) as driver,
+        pytest.raises(TypeError, match=r"header value to be None, binary, or unicode .* not int"),
+    ):
+        driver.topic("in").pipe("k", "v", headers=number)
 
 
 def test_state_on_disk_is_gone_with_the_driver(
