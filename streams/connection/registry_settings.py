@@ -57,7 +57,9 @@ _INSTEAD = {
     "basic.auth.credentials.source": "set basic.auth.user.info, or basic.auth.user.info.file",
     "schema.registry.url": "set url",
     "ssl.truststore.location": "set ssl.ca.location to a PEM file",
+    "ssl.truststore.password": "set ssl.ca.location to a PEM file, which has no password",
     "ssl.keystore.location": "set ssl.certificate.location and ssl.key.location to PEM files",
+    "ssl.keystore.password": "set ssl.key.password, if the PEM file of ssl.key.location has one",
 }
 """The advice that an error gives for names that Java clients have."""
 

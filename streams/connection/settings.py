@@ -85,15 +85,22 @@ _ALIASES = {
     "sasl.oauthbearer.client.credentials.client.id": "sasl.oauthbearer.client.id",
     "sasl.oauthbearer.client.credentials.client.secret": "sasl.oauthbearer.client.secret",
 }
+_TLS_VERSIONS = "OpenSSL and the broker agree on the version of TLS: leave it out"
 _INSTEAD = {
     "bootstrap.servers": "set bootstrap_servers",
     "sasl.jaas.config": "set sasl.username and sasl.password",
     "ssl.truststore.location": "set ssl.ca.location to a PEM file",
+    "ssl.truststore.password": "set ssl.ca.location to a PEM file, which has no password",
+    "ssl.truststore.type": "set ssl.ca.location to a PEM file",
     "ssl.truststore.certificates": "set ssl.ca.pem",
     "ssl.keystore.location": (
         "set ssl.certificate.location and ssl.key.location to PEM files "
         "(openssl pkcs12 -in FILE -nodes makes them)"
     ),
+    "ssl.keystore.password": "set ssl.key.password, if the PEM file of ssl.key.location has one",
+    "ssl.keystore.type": "set ssl.certificate.location and ssl.key.location to PEM files",
+    "ssl.protocol": _TLS_VERSIONS,
+    "ssl.enabled.protocols": _TLS_VERSIONS,
     "ssl.keystore.certificate.chain": "set ssl.certificate.pem",
     "ssl.keystore.key": "set ssl.key.pem",
     "sasl.login.callback.handler.class": "set oauth_cb to a function that returns a token",

@@ -86,6 +86,7 @@ _ALSO_OF_ONE_CLIENT = {
 }
 """Those that librdkafka has for a single client too."""
 _ADMIN_PREFIX = "admin."
+_REGISTRY_PREFIX = "schema.registry."
 _NOTED: set[str] = set()
 """What was logged in this process."""
 _COMMENTS = ("#", "!")
@@ -267,6 +268,10 @@ def _check_known_setting(name: str, setting: str, known: Collection[str] | None)
     if known is None or setting in known or setting in RENAMED or name == _DEAD_LETTERS:
         return
     _refuse_setting_of_clients(name)
+    if name.startswith(_REGISTRY_PREFIX):
+        raise ValueError(
+            'the registry of serdes is a setting of the App: App(..., schema_registry={"url": ...})'
+        )
     if close := difflib.get_close_matches(setting, known, n=1, cutoff=0.8):
         raise ValueError(f"unknown setting; did you mean {close[0].replace('_', '.')!r}?")
     if name.startswith("__"):
