@@ -226,7 +226,19 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "kstream.Grouped": Counterpart(OTHER, "`key=`, `value=`, `name=` of `group_by`"),
     "kstream.Joined": Counterpart(OTHER, "`key=`, `value=`, `name=`, `grace=` of `join`"),
     "kstream.StreamJoined": Counterpart(
-        OTHER, "`key=`, `this_value=`, `other_value=`, `store=`, `other_store=`, `name=` of `join`"
+        OTHER,
+        "`key=`, `this_value=`, `other_value=`, `store=`, `other_store=`, `name=` of `join`",
+        methods={
+            "as": (OTHER, "`name=` of `join`: it names the stores as in Java, and the steps too"),
+            "withStoreName": (
+                OTHER,
+                "`name=` of `join`: it names the stores as in Java, and the steps too",
+            ),
+            "withName": (
+                OTHER,
+                "`name=`, which names the stores too; generated names by `store=`, `other_store=`",
+            ),
+        },
     ),
     "kstream.TableJoined": Counterpart(
         OTHER,
