@@ -183,6 +183,6 @@ FORMATS: dict[str, Callable[[TopologyDescription], str]] = {
 
 def render_topology(topology: Topology, format: str = "text") -> str:  # noqa: A002  the public name
     """Render `topology` in one of FORMATS. Raises ValueError for another format."""
-    if format not in FORMATS:
+    if format not in tuple(FORMATS):  # it may be unhashable
         raise ValueError(f"format={format!r} is not one of {', '.join(map(repr, FORMATS))}")
     return FORMATS[format](describe_topology(topology))

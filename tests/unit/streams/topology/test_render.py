@@ -233,3 +233,8 @@ def test_whatever_an_edge_leads_to_is_drawn(make: Callable[[], App]) -> None:
 def test_another_format_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="format='svg' is not one of 'text', 'mermaid', 'dot',"):
         word_count().describe(format="svg")  # type: ignore[arg-type]
+
+
+def test_a_format_that_is_no_text_is_refused_the_same() -> None:
+    with pytest.raises(ValueError, match=r"format=\['text'\] is not one of"):
+        word_count().describe(["text"])  # type: ignore[arg-type]
