@@ -41,7 +41,7 @@ console = Console(width=110)
 
 
 @contextmanager
-def loading(topics: Topics) -> Iterator[None]:
+def write_records_meanwhile(topics: Topics) -> Iterator[None]:
     """Write records until the end of the with block, some thousand a second."""
     is_over = threading.Event()
 
@@ -121,7 +121,7 @@ def measure_pauses(
         try:
             for worker in workers:
                 worker.start()
-            with loading(topics):
+            with write_records_meanwhile(topics):
                 wait_for_more(broker, topics)
                 for _ in range(rounds):
                     time.sleep(_STEADY_S)

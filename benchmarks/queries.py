@@ -19,9 +19,7 @@ other threads of the workers by query, say where it goes.
 
 from __future__ import annotations
 
-import os
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -40,13 +38,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.queried import INPUT, PARTITIONS, STORE, SWITCH_VARIABLE
+from benchmarks.queried import INPUT, PARTITIONS, STORE
+from benchmarks.queried_workers import ControlServer, QueriedWorker
 from benchmarks.query_client import Address, QueryConnection, QueryLoad, find_quantile
 from benchmarks.recorded import RATE, record
 from benchmarks.runs import broker_at
 from streams.common.partitioning import partition_for_key
 from tests.page_tables import write_measured
-from tests.processes import HANG_LIMIT_S, ServerProcess, free_ports, wait_until
+from tests.processes import HANG_LIMIT_S, free_ports, wait_until
 
 KEYS = [f"key-{number:06}" for number in range(1_000_000)]
 RATE_WANTED = 1_000
@@ -57,52 +56,10 @@ _RECORDS_MAX = 400_000
 """More records than two workers count in a second."""
 _WARMUP_S = 5.0
 _THREADS = 16
-_TICKS_S = os.sysconf("SC_CLK_TCK")
 
 _PAGE = Path(__file__).parents[1] / "docs" / "queries.md"
 
 console = Console(width=110)
-
-
-class QueriedWorker(ServerProcess):
-    """Represents a worker that answers queries at `address`."""
-
-    def __init__(
-        self, number: int, servers: str, port: int, root: Path, switch_interval_ms: str
-    ) -> None:
-        super().__init__(f"queried-{number}")
-        self.address: Address = ("127.0.0.1", port)
-        self._environment = {
-            SWITCH_VARIABLE: switch_interval_ms,
-            "MILLRACE_BOOTSTRAP_SERVERS": servers,
-            "MILLRACE_STATE_DIR": str(root / f"machine-{number}"),
-            "MILLRACE_QUERY_PORT": str(port),
-        }
-
-    def start(self) -> None:
-        """Start the worker."""
-        command = [sys.executable, "-m", "streams", "run", "benchmarks.queried:app"]
-        self.spawn(command, self._environment)
-
-    def read_processor_s(self) -> float:
-        """Return the processor time that the worker has taken so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_S
-
-    def read_thread_times_s(self) -> list[float]:
-        """Return the processor time of each thread, the most first: that is the stream thread's."""
-        tasks = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
-        return sorted((int(each.read_text().split()[0]) / 1e9 for each in tasks), reverse=True)
-
-
-class ControlServer(ServerProcess):
-    """Represents a process that answers each request at `address` with the same row."""
-
-    def __init__(self) -> None:
-        super().__init__("control")
-        [port] = free_ports(1)
-        self.address: Address = ("127.0.0.1", port)
-        self.spawn([sys.executable, "-m", "benchmarks.control_server", str(port)])
 
 
 class StreamFigures(NamedTuple):

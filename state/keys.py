@@ -32,7 +32,7 @@ StoredBytes: TypeAlias = bytes
 """A value as it is on disk."""
 DiskEntry: TypeAlias = tuple[DiskKey, StoredBytes]
 DiskChange: TypeAlias = tuple[DiskKey, StoredBytes | None]
-"""What is written to disk; None deletes the key."""
+"""The key on disk and its new value; None deletes the key."""
 Segment: TypeAlias = bytes
 """The number of a segment, which keys of windows and sessions begin with."""
 WindowSuffix: TypeAlias = bytes

@@ -37,7 +37,7 @@ GroupArgument = Annotated[
 ]
 _WITHOUT_MEMBERS = {"Empty", "Dead"}
 SHOWN_WAIT_S = 5.0
-"""How long brokers may take to show a change that their controller has made."""
+"""The seconds that brokers may take to show a change which their controller has made."""
 
 
 def delete_group(

@@ -90,7 +90,7 @@ _OTHER_WAYS: Mapping[tuple[str, str], str] = {
     ("start", "uncaught_exception_handler"): _HANDLER_SETTING,
     ("run", "uncaught_exception_handler"): _HANDLER_SETTING,
 }
-"""What to do instead, by a method and an argument that it will never have."""
+"""The way to take instead, by a method and an argument that it will never have."""
 
 _BY_POSITION: Mapping[str, tuple[str, ...]] = {
     "Serde": _SERDES,

@@ -42,7 +42,7 @@ _ENDING = (
 )
 """The points whose errors end workers, or refuse their start."""
 _WAITING = re.compile("the oldest unread record of|no record of .+ is known")
-"""What is lost while no worker runs: no error that ends one."""
+"""The texts of what is lost while no worker runs: none is of an error that ends one."""
 _ROOTS_OF_COMMITS = (QUOTAS, COORDINATORS)
 _FOLLOWING = (workers.HEALTH, workers.COMMITS, workers.RECOVERIES)
 _NOT_ANSWERING = re.compile(r"the worker at \S+ does not answer|nothing listens")

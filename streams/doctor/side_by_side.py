@@ -27,7 +27,7 @@ class QueuedCall(Generic[T, R]):
     context: Context = field(default_factory=copy_context)
     outcome: Future[R] = field(default_factory=Future)
 
-    def make(self) -> None:
+    def make_call(self) -> None:
         """Make the call, and set its result, or what it raised."""
         try:
             self.outcome.set_result(self.context.run(self.function, self.argument))
@@ -62,4 +62,4 @@ def _make_calls(queued: deque[QueuedCall[T, R]]) -> None:
             call = queued.popleft()
         except IndexError:  # another thread was faster, or the queue was cleared
             return
-        call.make()
+        call.make_call()

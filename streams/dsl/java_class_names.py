@@ -173,4 +173,4 @@ JAVA_CLASSES: Mapping[str, str] = {
         "StreamsError and ConfigError: errors are named by their recovery",
     ),
 }
-"""What replaces classes of Kafka Streams that few applications import."""
+"""The replacements of those classes of Kafka Streams that few applications import."""

@@ -28,4 +28,4 @@ NAMES_OF_STORES = {
     "with_retention": "the argument retention=",
     "with_value_serde": "the argument value=",
 }
-"""What to write instead, by Kafka Streams' name in Python's spelling."""
+"""The text to write instead, by Kafka Streams' name in Python's spelling."""

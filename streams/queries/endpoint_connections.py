@@ -28,11 +28,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from threading import BoundedSemaphore, Lock
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import httptools
 
-Address: TypeAlias = tuple[str, int]
+from streams.common.addresses import Address
 
 _RECEIVED_MAX = 65_536
 
