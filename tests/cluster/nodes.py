@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from tests.brokers import SETTINGS
 from tests.cluster.network import NodeNetwork
@@ -53,6 +53,18 @@ _REQUEST_S = 30.0
 def name_rack(number: int) -> str:
     """Return the rack of a node."""
     return f"rack-{number}"
+
+
+def list_missing(listed: ClusterMetadata, numbers: set[int]) -> list[str]:
+    """Return what these nodes lack of being in the cluster, and in sync with their partitions."""
+    lacking = [
+        f"{name}-{part.id}: leader {part.leader}, in sync {part.isrs}"
+        for name, topic in listed.topics.items()
+        for part in topic.partitions.values()
+        if not set(part.isrs) >= numbers & set(part.replicas)
+    ]
+    away = numbers - listed.brokers.keys()
+    return [*(f"node {number} is not listed" for number in away), *lacking]
 
 
 class Node(ServerProcess):
@@ -180,20 +192,22 @@ class KafkaCluster:
 
     def wait_for_nodes(self, numbers: Collection[int]) -> None:
         """Wait until these nodes are in the cluster, and in sync with all of their partitions."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        missing: list[str] = []
 
         def are_in_sync() -> bool:
+            # A new client for each look: a node that starts names no nodes at first, and a client
+            # of librdkafka that is told of none may find none again.
+            admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
             try:
-                listed = admin.list_topics(timeout=_REQUEST_S)
-            except KafkaException:  # no node has answered
-                return False
-            return listed.brokers.keys() >= set(numbers) and all(
-                set(part.isrs) >= set(numbers) & set(part.replicas)
-                for topic in listed.topics.values()
-                for part in topic.partitions.values()
-            )
+                missing[:] = list_missing(admin.list_topics(timeout=_REQUEST_S), set(numbers))
+            except KafkaException as error:  # no node has answered
+                missing[:] = [str(error)]
+            return not missing
 
-        wait_until(are_in_sync, what=lambda: f"nodes {numbers} are not in sync\n{self.log_tail()}")
+        wait_until(
+            are_in_sync,
+            what=lambda: f"nodes {[*numbers]} are not in sync: {missing}\n{self.log_tail()}",
+        )
 
     def others_miss(self, number: int) -> bool:
         """Return whether the other nodes have taken a node out of the cluster's metadata."""

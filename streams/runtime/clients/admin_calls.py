@@ -43,6 +43,17 @@ class NoAnswer(OutcomeUnknown):
         self.action = action
 
 
+def create_admin_client(settings: Mapping[str, Any]) -> AdminClient:
+    """Create an admin client of confluent-kafka, which is connected to all brokers.
+
+    With connections as they are needed, librdkafka 2.16 connects without a pause to a broker that
+    is gone, for as long as a request to it waits, and takes a processor for it (decision 123).
+
+    Raises: ConfigError for a setting that librdkafka doesn't know or take.
+    """
+    return create_client("admin", AdminClient, {"enable.sparse.connections": False, **settings})
+
+
 class AdminCalls:
     """Holds an admin client, waits for its results, and retries what can't be answered now.
 
@@ -57,7 +68,7 @@ class AdminCalls:
         retry_s: float = 0.0,
     ) -> None:
         self._settings = dict(settings)
-        self._admin = create_client("admin", AdminClient, self._settings)
+        self._admin = create_admin_client(self._settings)
         self._bootstrap_servers = bootstrap_servers
         self._timeout_s = timeout_s
         self._retry_s = retry_s
@@ -114,7 +125,7 @@ class AdminCalls:
         librdkafka's admin client sends the leader epoch that it has once seen, and does not fetch
         it again when that is refused (FENCED_LEADER_EPOCH, after a restart).
         """
-        self._admin = create_client("admin", AdminClient, self._settings)
+        self._admin = create_admin_client(self._settings)
 
     def _wait_for_result(
         self,

@@ -13,17 +13,17 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from streams.common.addresses import Address
 from streams.common.topic_partitions import Partition
 from streams.errors import OutcomeUnknown, StreamsError
+from streams.runtime.clients.admin_calls import create_admin_client
 from streams.runtime.clients.admin_requests import require_brokers
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     NotReady,
     check_authorized,
-    create_client,
     translate_client_error,
 )
 from streams.runtime.clients.retrying import call_with_retries
@@ -78,7 +78,7 @@ class ClusterAdmin:
     """
 
     def __init__(self, settings: Mapping[str, Any], timeout_s: float) -> None:
-        self._admin = create_client("admin", AdminClient, settings)
+        self._admin = create_admin_client(settings)
         self._timeout_s = timeout_s
 
     def describe_cluster(self) -> ClusterDescription:
