@@ -35,6 +35,11 @@ def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         read,
         facts.cluster.description().topics,
         has_run=has_run_since_reset(committed),
+        foreign={
+            topic
+            for topic in read - known.internal
+            if not topic.startswith(f"{facts.application_id}-")
+        },
     )
 
 

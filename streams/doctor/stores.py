@@ -38,8 +38,13 @@ def check_internal_topics(
     there: Collection[str],
     *,
     has_run: bool,
+    foreign: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
-    """Find internal topics that are gone: of `needed`, and of topics with committed offsets."""
+    """Find internal topics that are gone: of `needed`, and of topics with committed offsets.
+
+    The group has committed offsets of `foreign` topics, which this application does not read:
+    another program may have its id, whose topics a reset would delete.
+    """
     gone = sorted((set(needed) | set(read)) - set(there))
     if gone and has_run:
         finding = create_error_finding(
@@ -47,7 +52,8 @@ def check_internal_topics(
             f"the application has run, and there is no {name_partitions(gone)}: somebody has "
             "deleted it",
             "stores can't be rebuilt, records between its steps are lost, and a start is refused",
-            f"start over with {format_command('group reset')}, after a look with --dry-run",
+            _advise_on_foreign_offsets(foreign)
+            + f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
         is_changelog = any(each.endswith(_CHANGELOG_SUFFIX) for each in gone)
         yield replace(finding, code=_LOST_CHANGELOG) if is_changelog else finding
@@ -57,6 +63,17 @@ def check_internal_topics(
         )
     elif needed:
         yield create_fine_finding(INTERNAL, f"all {len(needed)} exist")
+
+
+def _advise_on_foreign_offsets(foreign: Collection[str]) -> str:
+    """Say what to do before a reset if the group has offsets of these topics; empty for none."""
+    if not foreign:
+        return ""
+    return (
+        f"the group has committed offsets of {name_partitions(sorted(foreign))} too, which this "
+        "App does not read. If another program has this id, change application_id here: a reset "
+        "would delete its topics. If it was an earlier topology of this App, "
+    )
 
 
 def check_partition_counts(

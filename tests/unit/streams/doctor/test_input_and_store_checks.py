@@ -141,6 +141,14 @@ def test_a_topic_with_committed_offsets_that_is_gone() -> None:
     assert (found.verdict, "app-r-repartition" in found.what) == (ERROR, True)
 
 
+def test_a_reset_is_not_advised_at_once_where_another_program_may_have_the_id() -> None:
+    (found,) = stores.check_internal_topics(
+        ["app-a-changelog"], ["orders"], {"orders"}, has_run=True, foreign={"orders"}
+    )
+    assert "offsets of orders too" in found.remedy
+    assert found.remedy.index("change application_id") < found.remedy.index("group reset")
+
+
 def test_partitions_of_internal_topics() -> None:
     assert verdicts(stores.check_partition_counts({"a": 3}, {"a": 3})) == [FINE]
     assert verdicts(stores.check_partition_counts({"a": 3}, {"a": 2})) == [ERROR]
