@@ -28,6 +28,7 @@ from streams.dsl.table import Table, create_table
 from streams.dsl.topology_builder import TopologyBuilder
 from streams.errors import ConfigError, TopologyError, UserError
 from streams.graph.materialized import Store
+from streams.graph.nodes import Graph
 from streams.graph.step_traits import StepTraits
 from streams.processes.error_exit import exit_with_error
 from streams.processes.foreground import run_application
@@ -49,7 +50,7 @@ from streams.settings.properties_file import check_application_id_of
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 from streams.topics import TopicPattern
 from streams.topology.build import Topology, build_topology
-from streams.topology.explicit_names import check_explicit_names
+from streams.topology.explicit_names import check_explicit_names, check_internal_names
 from streams.topology.render import render_topology
 
 K = TypeVar("K")
@@ -85,7 +86,9 @@ class App(QueryRegistration):
         self.schema_registry = ApplicationRegistry(lambda: self.config.schema_registry)
         """The registry of the setting `schema_registry`, for `registry=` of serdes."""
         self._builder = InternalStreamsBuilder(
-            application_id, processor_wrapper=self.config.processor_wrapper
+            application_id,
+            Graph(internal_names=self.config.internal_names),
+            self.config.processor_wrapper,
         )
         self._source_streams = SourceStreams(self._builder)
 
@@ -269,6 +272,7 @@ class App(QueryRegistration):
             default_store=config.default_store,
             wrap_steps=partial(wrap_steps, self._builder) if config.processor_wrapper else None,
         )
+        check_internal_names(config.internal_names, graph)
         if config.ensure_explicit_internal_resource_naming:
             check_explicit_names(topology, graph.generated_names)
         check_dead_letter_topics(self.config.handlers, topology.reads_topic)

@@ -30,6 +30,8 @@ _INTERNAL_SUFFIXES = (
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )
+_FOREIGN_KEY_TOPIC = re.compile(r"-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic$")
+"""Matches the topics of a foreign-key join without a name."""
 _LITERAL = re.compile(r"(?:(?:[A-Za-z0-9_-]|\\[.-])(?![?*{]))*")
 """Matches the characters at the beginning of an expression that stand for themselves."""
 
@@ -106,7 +108,11 @@ def _is_internal(topic: str, application_id: str) -> bool:
     # The names are those of `streams.ledger` and other layers above, which are not imported here.
     if not application_id or not topic.startswith(f"{application_id}-"):
         return False
-    return topic.endswith(_INTERNAL_SUFFIXES) or topic == f"{application_id}-ledger"
+    return (
+        topic.endswith(_INTERNAL_SUFFIXES)
+        or _FOREIGN_KEY_TOPIC.search(topic) is not None
+        or topic == f"{application_id}-ledger"
+    )
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ Nothing of this is mended by a reset, which would delete the state that is to be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from streams.commands.internal_topics import find_internal_topics
@@ -23,6 +24,12 @@ from streams.topology.build import Topology
 from streams.topology.expand import name_changelog_topic
 
 _SUFFIXES = ("-changelog", "-repartition")
+_GENERATED_NAMES = re.compile(
+    r"KSTREAM-OUTERSHARED-\d{10}-store(?=-changelog$)"
+    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d{10}-topic$"
+    r"|KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-\d{10}(?=-changelog$)"
+)
+"""Matches the names in Java of stores and topics that no argument of a step can name."""
 
 
 def check_imported_topics(
@@ -72,7 +79,22 @@ def _check_names(topology: Topology, counts: Mapping[str, int], groups: Iterable
             f"This application needs the internal topics {', '.join(named)}, which Kafka Streams "
             "does not have"
         )
-    raise ConfigError(f"{'. '.join(sentences)}. {_advise_names(bool(others), bool(absent))}")
+    sentences.append(_advise_names(bool(others), bool(absent)))
+    raise ConfigError(". ".join(sentences) + advise_internal_names(others))
+
+
+def advise_internal_names(topics: Iterable[str]) -> str:
+    """Return how names that Java has generated are given, for a message; empty if there are none.
+
+    `topics` are those of Kafka Streams that this application does not use.
+    """
+    found = [match[0] for topic in topics if (match := _GENERATED_NAMES.search(topic))]
+    if not found:
+        return ""
+    return (
+        f". For {', '.join(map(repr, found))} name the join here, and give Java's names of its "
+        "store and topics to App(..., internal_names={name here: name in Java})"
+    )
 
 
 def _advise_names(has_others: bool, has_absent: bool) -> str:

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from streams.app import App
 from streams.commands.cluster_clients import ClusterClients
-from streams.commands.imported_topics import check_imported_topics
+from streams.commands.imported_topics import advise_internal_names, check_imported_topics
 from streams.commands.offset_evidence import TaskInputs, describe_first_committed_record
 from streams.commands.offset_positions import current_time_ms
 from streams.commands.plan_changelogs import review_changelogs
@@ -137,7 +137,7 @@ class OffsetImport:
                 f"Kafka Streams has committed offsets of {', '.join(map(repr, others))}, which "
                 f"this application does not read (it reads {', '.join(sorted(mine))}). Give its "
                 "steps the names that they have in Java: name= of group_by and of repartition "
-                "names a repartition topic"
+                f"names a repartition topic{advise_internal_names(others)}"
             )
 
     def _refuse_inputs_without_offset(self) -> None:

@@ -104,7 +104,7 @@ class _ForeignKeyJoin:
     ) -> None:
         self.builder = left._builder
         self._left, self._right, self._name = left, right, name
-        self._subscription_base = self._name_step(
+        self._subscription_topic = self._name_topic(
             "SUBSCRIPTION-REGISTRATION", "subscription-registration"
         )
         self._row_key = key = require_serde(left._key, "key", step)
@@ -113,7 +113,7 @@ class _ForeignKeyJoin:
         self._other_value = require_serde(right._value, "value", f"{step} (the other table)")
         # Keys inside a subscription and hashed values are in no topic of their own: their serdes
         # get Kafka Streams' pseudo-topics, whose names end in -pk, -fk and -vh.
-        within = f"{self.builder.application_id}-{self._subscription_base}-topic"
+        within = self._subscription_topic
         self.serdes = ForeignKeySerdes(
             key.for_topic(f"{within}-pk", "key"),
             row.for_topic(f"{within}-vh", "value"),
@@ -126,8 +126,7 @@ class _ForeignKeyJoin:
             "KTABLE-SINK", name and f"{name}-subscription-registration-sink"
         )
         self._response_serde = create_response_serde(self._other_value)
-        base = self._name_step("SUBSCRIPTION-RESPONSE", "subscription-response")
-        self._response_topic = f"{self.builder.application_id}-{base}-topic"
+        self._response_topic = self._name_topic("SUBSCRIPTION-RESPONSE", "subscription-response")
 
     def add_response_resolver(
         self,
@@ -177,7 +176,7 @@ class _ForeignKeyJoin:
             self._left._node,
             self._create_subscription_sender(foreign_key, left=left),
         )
-        topic = f"{self.builder.application_id}-{self._subscription_base}-topic"
+        topic = self._subscription_topic
         self._add_sink(
             self._subscription_sink,
             (sender,) if left else (sender, resolver),
@@ -188,14 +187,17 @@ class _ForeignKeyJoin:
         )
         subscriptions = self._add_source(topic, "registration", self._other_key, serde)
         self.builder.graph.copartitioned.append((self._right._node, subscriptions))
+        graph = self.builder.graph
         spec = StoreSpec(
-            name=self._name_step("SUBSCRIPTION-STATE-STORE", "subscription-store"),
+            name=graph.replace_internal_name(
+                self._name_step("SUBSCRIPTION-STATE-STORE", "subscription-store")
+            ),
             key=serdes.bytes,
             value=serde,
             caching=False,
             has_default_medium=True,
         )
-        self.builder.graph.declare_store(spec, owner=self)
+        graph.declare_store(spec, owner=self)
         receiver = self.add_step(
             "SUBSCRIPTION-PROCESSOR",
             "subscription-receive",
@@ -219,7 +221,7 @@ class _ForeignKeyJoin:
         )
         sink = self._name and f"{self._name}-subscription-response-sink"
         self._add_sink(
-            self.builder.graph.choose_step_name("KTABLE-SINK", sink),
+            graph.choose_step_name("KTABLE-SINK", sink),
             (finder, responder),
             self._response_topic,
             self._row_key,
@@ -260,6 +262,12 @@ class _ForeignKeyJoin:
         """Return the name of a step: from the join's own name, or generated."""
         given = None if self._name is None else f"{self._name}-{suffix}"
         return self.builder.graph.choose_step_name(f"{_OPERATOR_PREFIX}-{kind}", given)
+
+    def _name_topic(self, kind: str, suffix: str) -> str:
+        """Return the name of an internal topic, of which `internal_names` may have another."""
+        base = self._name_step(kind, suffix)
+        name = self.builder.graph.replace_internal_name(f"{base}-topic")
+        return f"{self.builder.application_id}-{name}"
 
     def _add_sink(
         self,

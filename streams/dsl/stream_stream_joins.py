@@ -216,15 +216,27 @@ def name_join_stores(
     They are named after the join, or else after its steps; the shared one after the left side's
     store, where that has a name of its own (StreamJoinedStoreFactory, OuterStreamJoinStoreFactory).
     """
-    shared = "outer-shared-join" if options.kind is JoinKind.OUTER else "left-shared-join"
-    number = names.merge.rpartition("-")[2]
-    waiting = f"KSTREAM-OUTERSHARED-{number}-store"
-    graph.generated_names.add(waiting)
-    given = options.store.name if isinstance(options.store, Store) else options.store
+    given = _get_store_name(options.store)
     base = given or options.name
-    if base is not None:
+    if base is None:
+        waiting = f"KSTREAM-OUTERSHARED-{names.merge.rpartition('-')[2]}-store"
+        graph.generated_names.add(waiting)
+    else:
+        shared = "outer-shared-join" if options.kind is JoinKind.OUTER else "left-shared-join"
         waiting = f"{base}-{shared}-store"
-    return JoinStoreNames(f"{names.this_join}-store", f"{names.other_join}-store", waiting)
+    if options.kind is not JoinKind.INNER:
+        waiting = graph.replace_internal_name(waiting)
+    this, other = f"{names.this_join}-store", f"{names.other_join}-store"
+    return JoinStoreNames(
+        this if given else graph.replace_internal_name(this),
+        other if _get_store_name(options.other_store) else graph.replace_internal_name(other),
+        waiting,
+    )
+
+
+def _get_store_name(store: str | Store | None) -> str | None:
+    """Return the name that a user gave a store, if any."""
+    return store.name if isinstance(store, Store) else store
 
 
 def create_outer_shared_store_spec(name: str, this: StoreSpec, other: StoreSpec) -> StoreSpec:

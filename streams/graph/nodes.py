@@ -252,6 +252,10 @@ class Graph:
     """Groups of steps: the topics read upstream of one group must have equal partition counts."""
     generated_names: set[str] = field(default_factory=set)
     """The names that the application has not given: of steps, or of their stores and topics."""
+    internal_names: Mapping[str, str] = field(default_factory=dict)
+    """The names to use instead of those of stores and topics that no argument can name."""
+    replaceable_names: set[str] = field(default_factory=set)
+    """The names that `internal_names` may replace, as they were asked for."""
     _store_owners: dict[str, object] = field(default_factory=dict)
 
     def attach_store(self, node: ProcessorNode, spec: StoreSpec) -> None:
@@ -297,3 +301,11 @@ class Graph:
         generated_name = f"{kind}-{len(self.nodes) + len(self.global_tables):010}"
         self.generated_names.add(generated_name)
         return generated_name
+
+    def replace_internal_name(self, name: str) -> str:
+        """Return the name that the application has given in `internal_names` for `name`, or that.
+
+        It is of a store, or of a topic without the application's id.
+        """
+        self.replaceable_names.add(name)
+        return self.internal_names.get(name, name)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
-from pydantic import PlainValidator
+from pydantic import BeforeValidator, PlainValidator
 from pydantic_settings import BaseSettings
 
 from streams.common.function_signatures import check_called_setting
+from streams.common.names import check_step_name
+from streams.errors import TopologyError
 
 StoreMedium = Literal["rocksdb", "in_memory"]
 ProcessorWrapper = Callable[[str, Callable[[], Any]], Any]
@@ -30,6 +32,23 @@ def _require_wrapper_function(value: Any) -> ProcessorWrapper | None:
     )
 
 
+def _parse_internal_names(given: Any) -> dict[str, str]:
+    """Return names by the names that they replace.
+
+    Raises ValueError for what is no such dictionary, an illegal name, or one that comes twice.
+    """
+    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given):
+        raise ValueError(f"{given!r:.100} is no dictionary of a name here to its name in Java")
+    for name in given.values():
+        try:
+            check_step_name(name)
+        except TopologyError as error:
+            raise ValueError(str(error)) from None
+    if len(set(given.values())) < len(given):
+        raise ValueError(f"{given!r:.200} has a name in Java twice")
+    return given
+
+
 class TopologySettings(BaseSettings):
     """Holds the settings that decide how the steps and stores of a topology are made."""
 
@@ -39,6 +58,10 @@ class TopologySettings(BaseSettings):
     ensure_explicit_internal_resource_naming: bool = False
     """Whether a topology is refused in which a store or a repartition topic has a generated
     name."""
+    internal_names: Annotated[dict[str, str], BeforeValidator(_parse_internal_names)] = {}
+    """The names to use instead of those of the stores of a join of streams, and of the topics and
+    the store of a foreign-key join: so that an application goes on with those that Kafka Streams
+    has generated. Names of topics are without the application's id."""
     processor_wrapper: Annotated[
         ProcessorWrapper | None, PlainValidator(_require_wrapper_function)
     ] = None
@@ -52,4 +75,5 @@ class TopologyKeywords(TypedDict, total=False):
 
     default_store: StoreMedium
     ensure_explicit_internal_resource_naming: bool
+    internal_names: dict[str, str]
     processor_wrapper: ProcessorWrapper | None

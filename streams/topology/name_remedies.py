@@ -110,11 +110,19 @@ def find_topic_naming(topic: str, version: VersionIndex) -> Naming:
     return Naming("name", base, "the step that makes it")
 
 
+def can_name_by_store_argument(name: str) -> bool:
+    """Return whether `store=` names a store of this generated name.
+
+    That of a join of streams, of a foreign-key join and of suppress is named by the step's `name=`.
+    """
+    return _TABLE_STORE_NAME.search(name) is not None
+
+
 def describe_store_remedy(name: str, version: VersionIndex) -> str:
     """Return the advice on how to keep the name of a store of a version."""
     if not is_generated_name(name):
         return f"to keep what there is, {find_store_naming(name, version)}"
-    if not _TABLE_STORE_NAME.search(name):  # the store of a join or of suppress
+    if not can_name_by_store_argument(name):
         return f"name the step with name='...': {_SHIFT_NOTE}; until then add steps below it only"
     return (
         f"name the store with store='...': {_SHIFT_NOTE}; to keep what there is, say store={name!r}"

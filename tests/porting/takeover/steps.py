@@ -46,8 +46,8 @@ def create_topics(broker: Broker, application_id: str, topics: Sequence[str]) ->
 class OffsetImport:
     """Runs `millrace import-offsets` for an application of this directory."""
 
-    def __init__(self, module: str, broker: Broker, state_dir: Path) -> None:
-        self._command = ["import-offsets", f"tests.porting.takeover.{module}:app"]
+    def __init__(self, module: str, broker: Broker, state_dir: Path, variable: str = "app") -> None:
+        self._command = ["import-offsets", f"tests.porting.takeover.{module}:{variable}"]
         self._where = ["--bootstrap-servers", broker.bootstrap_servers]
         self._where += ["--state-dir", str(state_dir)]
 
@@ -60,6 +60,12 @@ class OffsetImport:
 
         Kafka Streams does not leave its group when it is closed: its session has to end.
         """
+        answer = self.run_when_group_is_empty()
+        assert answer.exit_code == 0, answer.output
+        return str(answer.output)
+
+    def run_when_group_is_empty(self) -> Any:
+        """Run the command as soon as the group is empty, and return its result."""
         answers = [self.run("--yes")]
 
         def is_decided() -> bool:
@@ -68,5 +74,4 @@ class OffsetImport:
             return "has 1 member" not in answers[-1].output
 
         wait_until(is_decided, what=lambda: answers[-1].output)
-        assert answers[-1].exit_code == 0, answers[-1].output
-        return str(answers[-1].output)
+        return answers[-1]

@@ -152,3 +152,49 @@ def test_generated_names_are_refused_where_all_must_be_given(describe: Any, name
         with pytest.raises(TopologyError, match="which change with the steps") as caught:
             app.topology()
         assert not [name for name in names if name not in str(caught.value)]
+
+
+@pytest.mark.parametrize(("suppressed", "argument"), [(False, "store"), (True, "name")])
+def test_the_error_names_the_argument_that_names_the_store(suppressed: bool, argument: str) -> None:
+    app = App("a", ensure_explicit_internal_resource_naming=True)
+    counts = app.stream("lines", **TEXT).group_by_key().count(store="c" if suppressed else None)
+    if suppressed:
+        counts.suppress(until_time_limit(MINUTE))
+    with pytest.raises(TopologyError, match=rf"stores [a-z ]*\({argument}=\.\.\.\) '"):
+        app.topology()
+
+
+def test_names_that_java_has_generated_replace_those_that_no_argument_gives() -> None:
+    java = {
+        "j-outer-shared-join-store": "KSTREAM-OUTERSHARED-0000000004-store",
+        "f-subscription-registration-topic": "KTABLE-FK-REGISTRATION-0000000014-topic",
+        "f-subscription-response-topic": "KTABLE-FK-RESPONSE-0000000022-topic",
+        "f-subscription-store": "KTABLE-FK-STATE-STORE-0000000018",
+    }
+    app = App("a", internal_names=java, ensure_explicit_internal_resource_naming=True)
+    lines, others = app.stream("lines", **TEXT), app.stream("others", **TEXT)
+    lines.outer_join(others, lambda a, b: f"{a}{b}", within=MINUTE, name="j")
+    rows, more = app.table("rows", **TEXT, store="rows"), app.table("more", **TEXT, store="more")
+    rows.join(more, lambda a, b: a, foreign_key=lambda k, v: v, name="f")
+    assert {java["j-outer-shared-join-store"], java["f-subscription-store"]} <= specs(app).keys()
+    topics = {f"a-{name}" for here, name in java.items() if here.endswith("-topic")}
+    assert app.topology().repartition_topics == topics
+
+
+def test_a_name_to_replace_that_the_application_does_not_have_is_refused() -> None:
+    app = App("a", internal_names={"j-left-shared-join-store": "KSTREAM-OUTERSHARED-0-store"})
+    lines, others = app.stream("lines", **TEXT), app.stream("others", **TEXT)
+    lines.outer_join(others, lambda a, b: f"{a}{b}", within=MINUTE, name="j")
+    with pytest.raises(TopologyError, match=r"'j-left-.*does not have.*'j-outer-shared-join"):
+        app.topology()
+    app = App("a")
+    app.stream("lines", **TEXT).to("copy")
+    app.configure(None, internal_names={"x": "y"})
+    with pytest.raises(TopologyError, match="give it in Python"):
+        app.topology()
+
+
+@pytest.mark.parametrize("names", [{"a": "b c"}, {"a": "x", "b": "x"}, {"a": 1}, ["a"]])
+def test_names_that_can_not_be_are_refused(names: Any) -> None:
+    with pytest.raises(ConfigError, match="internal_names"):
+        App("a", internal_names=names)

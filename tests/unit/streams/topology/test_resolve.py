@@ -56,6 +56,7 @@ def test_a_pattern_becomes_the_topics_that_match_and_no_internal_ones() -> None:
     existing = [
         "orders",
         "shop-m-changelog",
+        "shop-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000009-topic",
         "shop-m-repartition",
         "shop-ledger",
         "shop-of-someone",
