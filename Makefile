@@ -93,6 +93,10 @@ soak-queries: $(VENV)/installed  ## queries of workers under kills, each answer 
 bench-queries: $(VENV)/installed  ## how long a look-up takes, and what 1 000 queries a second take from the stream: OPTIONS=--quick
 	$(BIN)/python -m benchmarks.queries $(OPTIONS)
 
+.PHONY: bench-query-costs
+bench-query-costs: $(VENV)/installed  ## processor time of a query of each kind, without a stream: OPTIONS='--rounds 5 --count 1000'
+	$(BIN)/python -m benchmarks.query_costs $(OPTIONS)
+
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
 	$(BIN)/pytest -q tests/conformance
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import time
 from pathlib import Path
 
 from benchmarks.queried import SWITCH_VARIABLE
 from benchmarks.query_client import Address
 from tests.processes import ServerProcess, free_ports
 
-_TICKS_S = os.sysconf("SC_CLK_TCK")
+_CPUCLOCK_SCHED = 2
 
 
 class QueriedWorker(ServerProcess):
     """Represents a worker that answers queries at `address`."""
 
     def __init__(
-        self, number: int, servers: str, port: int, root: Path, switch_interval_ms: str
+        self,
+        number: int,
+        servers: str,
+        port: int,
+        root: Path,
+        switch_interval_ms: str = "",
+        module: str = "benchmarks.queried",
     ) -> None:
         super().__init__(f"queried-{number}")
+        self._application = f"{module}:app"
         self.address: Address = ("127.0.0.1", port)
         self._environment = {
             SWITCH_VARIABLE: switch_interval_ms,
@@ -30,13 +37,13 @@ class QueriedWorker(ServerProcess):
 
     def start(self) -> None:
         """Start the worker."""
-        command = [sys.executable, "-m", "streams", "run", "benchmarks.queried:app"]
+        command = [sys.executable, "-m", "streams", "run", self._application]
         self.spawn(command, self._environment)
 
     def read_processor_s(self) -> float:
         """Return the processor time that the worker has taken so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_S
+        # Its clock (clock_getcpuclockid) is in ns, and has the time of threads that have ended.
+        return time.clock_gettime(~self.pid << 3 | _CPUCLOCK_SCHED)
 
     def read_thread_times_s(self) -> list[float]:
         """Return the processor time of each thread, the most first: that is the stream thread's."""
