@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreKind, StoreSpec
@@ -49,6 +49,7 @@ from streams.queries.row_stream import RowStream
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import ROWS_MAX, StoreRead
+from streams.queries.store_route import StoreRoute
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 EncodedRows: TypeAlias = bytes
@@ -121,8 +122,6 @@ def create_http_api(
     api = _StoreEndpoints(reads, document, measurements)
     routes = [
         (_LIST.path, api.list_stores),
-        (_RANGE.path, api.read_store),
-        ("/stores/{name}/{key:path}", api.read_store),
         ("/queries/{query:path}", api.run_query),
         (_DOCUMENT.path, api.send_document),
     ]
@@ -132,7 +131,8 @@ def create_http_api(
     )
     # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
     served.router.redirect_slashes = False
-    return RequestGate(served, token, measurements, lambda: reads.is_stopping)
+    routed = StoreRoute(api.read_store, served)
+    return RequestGate(routed, token, measurements, lambda: reads.is_stopping)
 
 
 class _StoreEndpoints:
@@ -149,12 +149,12 @@ class _StoreEndpoints:
 
     async def send_document(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""
-        read_parameters(request.scope["query_string"], ())
+        read_parameters(request.scope["query_string"], {})
         return Response(self._document, media_type=JSON_TYPE)
 
     async def list_stores(self, request: Request) -> Response:
         """Return the stores of the application, and where each partition is."""
-        read_parameters(request.scope["query_string"], ())
+        read_parameters(request.scope["query_string"], {})
         await self._sample_lags()
         stores = await run_sync(self._describe_stores, limiter=self._listings)
         return Response(orjson.dumps({"stores": stores}), media_type=JSON_TYPE)
@@ -197,14 +197,14 @@ class _StoreEndpoints:
             )
         return stores
 
-    async def read_store(self, request: Request) -> Response:
+    async def read_store(self, scope: Scope) -> Response:
         """Return the rows that a request asks for."""
-        name, key_text = split_store_path(request.scope["raw_path"])
+        name, key_text = split_store_path(scope["raw_path"])
         try:
             spec, _ = self._reads.local.find_store(name)
         except ConfigError as error:
             raise NotFound(str(error)) from error
-        wanted = _parse_request(spec, key_text, request.scope["query_string"])
+        wanted = _parse_request(spec, key_text, scope["query_string"])
         answer, body = await self._read_page(wanted, wanted.read)
         headers = describe_answer(answer)
         if wanted.read.is_lookup and not answer.rows and not wanted.terms.is_local:

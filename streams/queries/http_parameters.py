@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from streams.queries.store_reads import ROWS_MAX
 
 StoreName: TypeAlias = str
 KeyText: TypeAlias = str
+ParametersByName: TypeAlias = Mapping[str, "QueryParameter"]
 
 _TIME_MS_MAX = 2**62
 _DIGITS_MAX = 19
@@ -70,6 +71,11 @@ def _build_choice_schema(*choices: str) -> dict[str, Any]:
 def _build_number_schema(first: int, last: int, **more: Any) -> dict[str, Any]:
     """Return the schema of a whole number."""
     return {"type": "integer", "minimum": first, "maximum": last, **more}
+
+
+def _index_parameters(*parameters: QueryParameter) -> ParametersByName:
+    """Return parameters by their names."""
+    return {each.name: each for each in parameters}
 
 
 _TEXT = {"type": "string"}
@@ -147,7 +153,7 @@ _COMMON = (
 _TERMS = tuple(
     each for each in _COMMON if each.name in ("scope", "partitions", "at-least", "wait-ms")
 )
-QUERY_PARAMETERS = (
+QUERY_PARAMETERS = _index_parameters(
     QueryParameter(
         "arguments",
         'The arguments of the query by their names, as an object of JSON: {"count":10}.',
@@ -155,11 +161,11 @@ QUERY_PARAMETERS = (
     ),
     *_TERMS,
 )
-KEY_PARAMETERS = (
+KEY_PARAMETERS = _index_parameters(
     *_COMMON,
     QueryParameter("as-of-ms", "The time in ms of which a version is read.", _TIME_MS),
 )
-RANGE_PARAMETERS = (
+RANGE_PARAMETERS = _index_parameters(
     *_COMMON,
     QueryParameter("from", "The first key.", _TEXT),
     QueryParameter("to", "The last key, which is included.", _TEXT),
@@ -169,16 +175,20 @@ RANGE_PARAMETERS = (
 )
 
 
-def read_parameters(query: bytes, parameters: Sequence[QueryParameter]) -> dict[str, Any]:
+def read_parameters(query: bytes, known: ParametersByName) -> dict[str, Any]:
     """Return the values of the parameters that a URL's query gives. Raises ValueError.
 
     An unknown one, one that is there twice and one that is not UTF-8 are refused: whoever wrote
     them meant something by them.
     """
-    known = {each.name: each for each in parameters}
     values: dict[str, Any] = {}
+    if not query:
+        return values
+    is_quoted = b"%" in query or b"+" in query
     for pair in filter(None, query.decode("ascii").split("&")):
-        name, _, text = (unquote_plus(each, errors="strict") for each in pair.partition("="))
+        name, _, text = pair.partition("=")
+        if is_quoted:
+            name, text = unquote_plus(name, errors="strict"), unquote_plus(text, errors="strict")
         if name not in known:
             raise ValueError(f"unknown parameter {name!r:.100}; there are {sorted(known)}")
         if name in values:
@@ -198,6 +208,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 def is_local_scope(query: bytes) -> bool:
     """Return whether a URL's query, which may be wrong, asks for the stores of one worker alone."""
+    if b"%" not in query and b"scope=local" not in query:
+        return False
     pairs = (each.partition("=") for each in query.decode("latin-1").split("&"))
     return any(
         (unquote_plus(name), unquote_plus(text)) == ("scope", "local") for name, _, text in pairs
@@ -211,5 +223,8 @@ def split_store_path(raw_path: bytes) -> tuple[StoreName, KeyText | None]:
     have slashes and be empty. Raises ValueError for what is not UTF-8: replacing it would read
     another key.
     """
-    _, _, name, *key = (unquote_to_bytes(each).decode() for each in raw_path.split(b"/", 3))
+    is_quoted = b"%" in raw_path
+    _, _, name, *key = (
+        (unquote_to_bytes(each) if is_quoted else each).decode() for each in raw_path.split(b"/", 3)
+    )
     return name, key[0] if key else None

@@ -6,8 +6,9 @@ says what to do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Any, TypeAlias
 
 import orjson
 from starlette.exceptions import HTTPException
@@ -15,6 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streams.errors import ConfigError, QueryFailed, SerdeError, StoreUnavailable
+
+ExceptionHandler: TypeAlias = Callable[[Request, Exception], Awaitable[Response]]
 
 PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1
@@ -97,7 +100,7 @@ async def _explain_fault(request: Request, error: Exception) -> Response:
     return create_problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
 
 
-EXCEPTION_HANDLERS = {
+EXCEPTION_HANDLERS: dict[Any, ExceptionHandler] = {
     HTTPException: _explain_routing,
     NotFound: _explain_absence,
     StoreUnavailable: _explain_unavailability,
@@ -108,3 +111,15 @@ EXCEPTION_HANDLERS = {
     Exception: _explain_fault,
 }
 """What becomes of each kind of error; the most special one counts."""
+
+
+def find_exception_handler(error: Exception) -> ExceptionHandler:
+    """Return what makes a problem of an error: that of the most special of its classes."""
+    return next(
+        EXCEPTION_HANDLERS[each] for each in type(error).__mro__ if each in EXCEPTION_HANDLERS
+    )
+
+
+def is_fault(error: Exception) -> bool:
+    """Return whether an error is a mistake in this program, as no other handler takes it."""
+    return find_exception_handler(error) is _explain_fault

@@ -153,7 +153,7 @@ class LocalStores:
 
         None if a broker has to be asked: they are not known, or don't have those of `position`.
         """
-        known = self._find_locations(name).copy_with_known_counts()
+        known = self._find_locations(name).find_known_locations()
         return (
             None
             if known is None or list_absent_partitions(position, known.count_input_partitions())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from streams.queries.endpoint_client import (
@@ -13,7 +14,7 @@ from streams.queries.endpoint_client import (
     PARTITIONS_HEADER,
     POSITION_HEADER,
 )
-from streams.queries.http_parameters import QueryParameter
+from streams.queries.http_parameters import ParametersByName, QueryParameter
 from streams.queries.http_problems import PROBLEM_TYPE
 from streams.version import VERSION
 
@@ -31,7 +32,7 @@ class EndpointDescription(NamedTuple):
     summary: str
     media_type: str
     schema: dict[str, Any]
-    parameters: Sequence[QueryParameter] = ()
+    parameters: ParametersByName = MappingProxyType({})
     problems: Sequence[HTTPStatus] = ()
     has_rows: bool = False
     has_position: bool = False
@@ -209,7 +210,7 @@ def _describe_endpoint(
                 for part, schema in parts.items()
                 if f"{{{part}}}" in endpoint.path
             ),
-            *(_describe_parameter(each) for each in endpoint.parameters),
+            *(_describe_parameter(each) for each in endpoint.parameters.values()),
         ],
         "responses": {"200": ok, **problems},
     }

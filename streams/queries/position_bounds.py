@@ -18,6 +18,8 @@ class PositionNotReached(StoreUnavailable):
 
 def list_absent_partitions(position: Position, counts: Mapping[str, int]) -> list[Partition]:
     """Return the partitions of a position that the topics with so many partitions don't have."""
+    if not position:
+        return []
     return sorted(each for each in position if each.number >= counts.get(each.topic, 0))
 
 
@@ -48,6 +50,8 @@ def require_position_reached(
     name: str, position: Position, partitions: Collection[int], wanted: Position
 ) -> None:
     """Raise PositionNotReached if `position` has not reached what is wanted of `partitions`."""
+    if not wanted:
+        return
     behind = ", ".join(
         f"{partition} up to offset {offset} (it is at {position.get(partition, 0)})"
         for partition, offset in wanted.items()

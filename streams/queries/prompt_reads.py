@@ -40,6 +40,8 @@ class PromptReads:
 
     def __init__(self, reads: RoutedReads) -> None:
         self._local = reads.local
+        self._has_prompt_serdes: dict[str, bool] = {}
+        """This holds by store whether its keys and values are read by what waits for nothing."""
 
     def find_prompt_answer(self, terms: RequestTerms, read: StoreRead) -> StoreAnswer | None:
         """Return the answer to a look-up, or None if it can't be known at once.
@@ -51,7 +53,7 @@ class PromptReads:
         if (
             terms.stale_ok is not None
             or not read.has_one_row(spec)
-            or not _has_prompt_serdes(spec)
+            or not self._may_read_rows(spec)
             or (locations := local.find_known_locations(terms.store, terms.at_least)) is None
         ):
             return None
@@ -77,6 +79,12 @@ class PromptReads:
             return None
         # A key that is not in the partition where it belongs may be in any other one.
         return answer if answer.rows or terms.is_local else None
+
+    def _may_read_rows(self, spec: StoreSpec) -> bool:
+        """Return whether a store's keys and values are read by functions that wait for nothing."""
+        if (found := self._has_prompt_serdes.get(spec.name)) is None:
+            found = self._has_prompt_serdes[spec.name] = _has_prompt_serdes(spec)
+        return found
 
     def check_position(self, terms: RequestTerms, read: StoreRead) -> None:
         """Raise PositionNotReached if that is known at once of a read of this worker's tasks.

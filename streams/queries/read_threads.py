@@ -7,6 +7,7 @@ any time (`function_threads`). Look-ups that wait for nothing need no thread (`p
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -53,29 +54,17 @@ class ReadThreads:
 
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
-        bounds: Any = {"at_least": terms.at_least, "stale_ok": terms.stale_ok}
-
-        def read_encoded(wait_s: float) -> tuple[StoreAnswer, EncodedAnswer]:
-            if terms.is_local:
-                answer = self._reads.local.read(
-                    terms.store,
-                    read,
-                    partitions=terms.partitions,
-                    ends_wait_s=min(wait_s, _ENDS_WAIT_S),
-                    **bounds,
-                )
-            else:
-                answer = self._reads.read(terms.store, read, timeout_s=wait_s, **bounds)
-            return answer, encode(answer)
-
-        give_up_at_s = anyio.current_time() + terms.wait_s
+        read_time_s = asyncio.get_running_loop().time
+        give_up_at_s = read_time_s() + terms.wait_s
         while True:
-            left_s = max(give_up_at_s - anyio.current_time(), 0.0)
+            left_s = max(give_up_at_s - read_time_s(), 0.0)
             try:
-                run = partial(read_encoded, left_s)
+                if read.call is None and (
+                    found := self._prompt_reads.find_prompt_answer(terms, read)
+                ):
+                    return found, encode(found)
+                run = partial(self._read_encoded, terms, read, encode, left_s)
                 if read.call is None:
-                    if (found := self._prompt_reads.find_prompt_answer(terms, read)) is not None:
-                        return found, encode(found)
                     return await self._run_in_thread(run, self._limits[terms.is_local], left_s)
                 # Else each try would take a place, of which there are few, and a new thread.
                 self._prompt_reads.check_position(terms, read)
@@ -89,6 +78,27 @@ class ReadThreads:
                     raise
             await anyio.sleep(_POSITION_POLL_S)
 
+    def _read_encoded(
+        self,
+        terms: RequestTerms,
+        read: StoreRead,
+        encode: Callable[[StoreAnswer], bytes],
+        wait_s: float,
+    ) -> tuple[StoreAnswer, EncodedAnswer]:
+        """Read what may have to be waited for, up to `wait_s`; return what `encode` makes of it."""
+        bounds: Any = {"at_least": terms.at_least, "stale_ok": terms.stale_ok}
+        if terms.is_local:
+            answer = self._reads.local.read(
+                terms.store,
+                read,
+                partitions=terms.partitions,
+                ends_wait_s=min(wait_s, _ENDS_WAIT_S),
+                **bounds,
+            )
+        else:
+            answer = self._reads.read(terms.store, read, timeout_s=wait_s, **bounds)
+        return answer, encode(answer)
+
     async def _run_in_thread(
         self, read: Callable[[], R], threads: anyio.CapacityLimiter, wait_s: float
     ) -> R:
@@ -96,13 +106,17 @@ class ReadThreads:
 
         Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
         """
-        with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
-            await threads.acquire()
-        if waiting.cancelled_caught:
-            self._measurements.refused["reads"] += 1
-            raise StoreUnavailable(
-                f"this worker is busy with {threads.total_tokens:.0f} other reads: try again later"
-            )
+        try:
+            threads.acquire_nowait()  # which takes less than to bound a wait that there is not
+        except anyio.WouldBlock:
+            with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
+                await threads.acquire()
+            if waiting.cancelled_caught:
+                self._measurements.refused["reads"] += 1
+                raise StoreUnavailable(
+                    f"this worker is busy with {threads.total_tokens:.0f} other reads: try again "
+                    "later"
+                ) from None
         try:
             return await run_sync(read)
         finally:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
-from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.queries.http_parameters import is_local_scope
@@ -56,44 +56,43 @@ class RequestGate:
                     message["headers"] = [*message["headers"], (b"connection", b"close")]
             await send(message)
 
+        is_local = is_local_scope(scope["query_string"])
         try:
-            await self._answer_request(scope, receive, note_status)
+            if (refusal := self._refuse_request(scope, is_local=is_local)) is not None:
+                await refusal(scope, receive, note_status)
+                return
+            self._running[is_local] += 1
+            self._measurements.running += 1
+            try:
+                await self._served(scope, receive, note_status)
+            finally:
+                self._running[is_local] -= 1
+                self._measurements.running -= 1
         finally:
             self._measurements.observe_request(status, time.monotonic() - began_s)
 
-    async def _answer_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request, or refuse it."""
-        if self._token and not self._is_authorized(Headers(scope=scope).get("authorization", "")):
-            refusal = create_problem(
+    def _refuse_request(self, scope: Scope, *, is_local: bool) -> Response | None:
+        """Return the refusal of a request, if it has no token or there is no room for it."""
+        if self._token and not self._is_authorized(scope["headers"]):
+            return create_problem(
                 HTTPStatus.UNAUTHORIZED,
                 "give the query_token of the application: Authorization: Bearer ...",
                 {"WWW-Authenticate": "Bearer"},
             )
-            await refusal(scope, receive, send)
-        else:
-            await self._answer_if_room(scope, receive, send)
-
-    async def _answer_if_room(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request, or refuse it if there are as many others of its scope as may be."""
-        is_local = is_local_scope(scope["query_string"])
         if self._running[is_local] >= REQUESTS_MAX:
             self._measurements.refused["requests"] += 1
-            refusal = create_problem(
+            return create_problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"this worker answers {REQUESTS_MAX} other requests: try again later",
             )
-            await refusal(scope, receive, send)
-            return
-        self._running[is_local] += 1
-        self._measurements.running += 1
-        try:
-            await self._served(scope, receive, send)
-        finally:
-            self._running[is_local] -= 1
-            self._measurements.running -= 1
+        return None
 
-    def _is_authorized(self, header: str) -> bool:
-        """Return whether a header carries the token, in a time that does not depend on it."""
-        scheme, _, given = header.partition(" ")
-        is_token = hmac.compare_digest(given.encode(), self._token)
-        return is_token and scheme.lower() == "bearer"
+    def _is_authorized(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Return whether the first such header carries the token.
+
+        How long that takes does not depend on the token.
+        """
+        header = next((value for name, value in headers if name == b"authorization"), b"")
+        scheme, _, given = header.partition(b" ")
+        is_token = hmac.compare_digest(given, self._token)
+        return is_token and scheme.lower() == b"bearer"

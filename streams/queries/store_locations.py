@@ -40,6 +40,8 @@ class StoreLocations:
         self._fetch_partition_counts = fetch_partition_counts
         self._counted: tuple[Sequence[ThreadAssignment], Mapping[str, int]] | None = None
         """The partitions of each input, with the assignments under which they were fetched."""
+        self._known: tuple[Mapping[str, int], KnownLocations] | None = None
+        """The locations with those partitions."""
 
     def find_transition(
         self,
@@ -70,17 +72,18 @@ class StoreLocations:
         """
         return frozenset(range(self.count_partitions())) - parse_partitions(tasks_read)
 
-    def copy_with_known_counts(self) -> StoreLocations | None:
+    def find_known_locations(self) -> KnownLocations | None:
         """Return these locations with the partitions that are known now, or None if none are.
 
         What is returned asks no broker, whatever becomes of the assignments.
         """
-        assignments = self.list_assignments()
-        if (counts := self._find_known_counts(assignments)) is None:
+        if (counts := self._find_known_counts(self.list_assignments())) is None:
             return None
-        kept = StoreLocations(self._subtopology, self.list_assignments, lambda: counts)
-        kept._counted = assignments, counts
-        return kept
+        known = self._known
+        if known is None or known[0] is not counts:
+            locations = KnownLocations(self._subtopology, self.list_assignments, counts)
+            self._known = known = counts, locations
+        return known[1]
 
     def _find_known_counts(
         self, assignments: Sequence[ThreadAssignment]
@@ -128,6 +131,28 @@ class StoreLocations:
     def _is_of_store(self, task: str) -> bool:
         """Return whether a task is of the sub-topology that has the store."""
         return task.startswith(f"{self._subtopology.number}_")
+
+
+class KnownLocations(StoreLocations):
+    """Compares the tasks that were read with those of so many partitions, without a broker."""
+
+    def __init__(
+        self,
+        subtopology: Subtopology,
+        list_assignments: Callable[[], Sequence[ThreadAssignment]],
+        counts: Mapping[str, int],
+    ) -> None:
+        super().__init__(subtopology, list_assignments, lambda: counts)
+        self._counts = counts
+        self._count = max(counts.values(), default=0)
+
+    def count_partitions(self) -> int:
+        """Return how many partitions the store has."""
+        return self._count
+
+    def count_input_partitions(self, *, anew: bool = False) -> Mapping[str, int]:
+        """Return how many partitions each topic has that the store's sub-topology reads."""
+        return self._counts
 
 
 class StoreIterator(Iterator[R]):

@@ -103,12 +103,14 @@ def check_read_fits_store(spec: StoreSpec, read: StoreRead) -> None:
 
 def _check_resume_place(spec: StoreSpec, read: StoreRead) -> None:
     """Raise ConfigError for a place to go on from that is none of the kind of store."""
+    if read.after is read.after_start_ms is read.after_end_ms is None:
+        return
     given = [read.after is not None, read.after_start_ms is not None, read.after_end_ms is not None]
     needed = {
         StoreKind.WINDOW: [True, True, False],
         StoreKind.SESSION: [True, True, True],
     }.get(spec.kind, [True, False, False])
-    if any(given) and (read.is_lookup or given != needed):
+    if read.is_lookup or given != needed:
         names = [n for n, is_needed in zip(_AFTER_NAMES, needed, strict=True) if is_needed]
         raise ConfigError(
             f"{spec.name!r} is a {spec.kind.name.lower()} store: a range goes on behind a row by "
@@ -214,6 +216,8 @@ def merge_rows(
         return sorted(
             (row for rows in parts for row in rows), key=operator.attrgetter("key")
         ), False
+    if len(parts) == 1 and len(parts[0]) <= 1:  # as of most look-ups
+        return list(parts[0]), False
     rows = sorted(
         (row for rows in parts for row in rows),
         key=partial(_get_sort_key, spec.key.serialize),
