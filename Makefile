@@ -63,8 +63,9 @@ gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom, what i
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PRODUCT)
 
+# They open thousands of logs and stores, each of which waits for the disk several times.
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
-	$(BIN)/pytest -q tests/unit tests/fuzz tests/ci $(OPTIONS)
+	$(BIN)/pytest -q --files-in-memory tests/unit tests/fuzz tests/ci $(OPTIONS)
 
 simulation: $(VENV)/installed  ## histories of broker, groups, rebalances and runtime under faults, from a few seeds
 	$(BIN)/pytest -q tests/simulation

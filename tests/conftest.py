@@ -54,6 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="the seed of what happens to the groups of clients; default: another each time",
     )
+    parser.addoption(
+        "--files-in-memory",
+        action="store_true",
+        help="let the temporary directories of tests lie on a disk in memory, if one has room",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
         " `by`, alike for a module) are run where a sample is taken",
     )
     config.addinivalue_line("markers", "feature(words): a row of the table in docs/versions.md")
+    if config.getoption("--files-in-memory") and _has_memory_disk():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # pytest's own setting
     option = config.getoption("--broker")
     try:
         chosen = brokers.choices(option or "both")
@@ -138,8 +145,13 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
     For what is measured and must not depend on the disk: memory that waits for a flush, or pauses
     (rocksdict lets no thread run while it opens a store, which waits for the disk several times).
     """
-    if not MEMORY_DISK.is_dir() or shutil.disk_usage(MEMORY_DISK).free < 1 << 30:
+    if not _has_memory_disk():
         yield tmp_path
         return
     with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as directory:
         yield Path(directory)
+
+
+def _has_memory_disk() -> bool:
+    """Tell whether there is a disk in memory, and a gigabyte is free on it."""
+    return MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free >= 1 << 30
