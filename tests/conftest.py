@@ -6,6 +6,7 @@ each. A broker is started when the first test asks for it, and once a session.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -79,6 +80,20 @@ def pytest_configure(config: pytest.Config) -> None:
         reason = brokers.reason_to_skip(choice)
         if reason and option == "kafka":
             raise pytest.UsageError(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector from the tests that are collected: millions of objects that stay.
+
+    It would look at all of them again and again, while they are made and while they run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
