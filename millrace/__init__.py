@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from streams import (
         App,
         ApplicationShutdown,
+        AuthorizationError,
+        BrokerUnavailable,
         ConfigError,
         ErrorContext,
         LateRecord,
@@ -92,6 +94,8 @@ _streams = import_module("streams")
 __all__ = [
     "App",
     "ApplicationShutdown",
+    "AuthorizationError",
+    "BrokerUnavailable",
     "ConfigError",
     "ErrorContext",
     "LateRecord",

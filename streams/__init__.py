@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from streams.dsl.suppressed import until_time_limit, until_window_closes
     from streams.errors import (
         ApplicationShutdown,
+        AuthorizationError,
+        BrokerUnavailable,
         ConfigError,
         NotClosed,
         QueryFailed,
@@ -58,6 +60,8 @@ refuse_hidden_packages()
 __all__ = [
     "App",
     "ApplicationShutdown",
+    "AuthorizationError",
+    "BrokerUnavailable",
     "ConfigError",
     "ErrorContext",
     "LateRecord",
@@ -111,6 +115,8 @@ __all__ = [
 _MODULES = {
     "App": "streams.app",
     "ApplicationShutdown": "streams.errors",
+    "AuthorizationError": "streams.errors",
+    "BrokerUnavailable": "streams.errors",
     "ConfigError": "streams.errors",
     "ErrorContext": "streams.settings.exception_handlers",
     "LateRecord": "streams.operators.lateness",

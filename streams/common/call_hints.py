@@ -30,6 +30,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "caching_enabled": ("caching",),
     "consumed": (*_SERDES, "timestamp_extractor", "offset_reset", "name"),
     "default_branch": ("default",),
+    "duration": ("interval",),
     "emit_strategy": ("emit",),
     "extractor": ("timestamp_extractor",),
     "foreign_key_extractor": ("foreign_key",),
@@ -39,6 +40,8 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "inactivity_gap": ("gap",),
     "join_windows": _JOIN_WINDOW,
     "joined": ("key", "this_value", "other_value", "value", "grace", "name"),
+    "key_mapper": ("selector", "foreign_key", "key"),
+    "key_mapping": ("selector", "foreign_key", "key"),
     "key_selector": ("selector", "foreign_key", "key"),
     "key_serde": ("key",),
     "key_value_mapper": ("mapper", "selector", "foreign_key", "key"),
@@ -53,6 +56,8 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "other_value_serde": ("other_value",),
     "parent_names": ("parents",),
     "produced": (*_SERDES, "partitioner", "name"),
+    "punctuation_type": ("clock",),
+    "punctuator": ("callback",),
     "queryable_store_name": ("store",),
     "repartitioned": ("partitions", "partitioner", *_SERDES, "name"),
     "reset_policy": ("offset_reset",),
@@ -72,6 +77,7 @@ _ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "time_difference": ("within", "difference"),
     "topic_pattern": ("topic",),
     "topics": ("topic",),
+    "type": ("clock",),
     "value_joiner": ("joiner",),
     "value_serde": ("value",),
     "window": _JOIN_WINDOW,
@@ -197,6 +203,8 @@ def _explain_extra(
     method: str, extra: tuple[Any, ...], parameters: Mapping[str, inspect.Parameter]
 ) -> str:
     """Return how to give what was given by position, in front of a blank; empty if unknown."""
+    if "clock" in parameters:
+        return ' (the callback comes second, and which time it goes by is clock="wall" or "stream")'
     if "joiner" in parameters and any(map(callable, extra)):
         if "foreign_key" in parameters:
             return " (a foreign key is foreign_key=lambda key, value: ...)"

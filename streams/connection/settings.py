@@ -16,7 +16,7 @@ The names are librdkafka's. A secret may stand in a file instead: `<name>.file`.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -216,65 +216,77 @@ def parse_connection(
     """Return the settings of a connection after a check of their names and of what goes together.
 
     No file is read yet: an application can be built where its certificates are not. With
-    `refuses_unused` a setting that has no effect with the protocol is an error. Raises ConfigError,
-    without values.
+    `refuses_unused` a setting that has no effect with the protocol is an error. Raises ConfigError
+    with all that is wrong, without values.
     """
     settings = ConnectionSettings()
-    for given_name, value in given.items():
-        name = _ALIASES.get(given_name, given_name)
-        if name not in _KNOWN:
-            raise ConfigError(_describe_unknown(given_name))
-        if name in settings:
-            raise ConfigError(f"connection: {given_name} and {name} are the same, so give one")
-        if value is None or (value == "" and name != "ssl.endpoint.identification.algorithm"):
-            raise ConfigError(f"connection: {name} is empty")
-        settings[name] = _to_text(name, value)
-    for name in _FILED & settings.keys():
-        if name.removesuffix(FILE_SUFFIX) in settings:
-            raise ConfigError(f"connection: give {name.removesuffix(FILE_SUFFIX)} or {name}")
-    _check_protocol(settings)
-    if refuses_unused:
-        _refuse_settings_without_effect(settings)
-    if refuses_unused or settings.uses_tls:
-        _check_certificates(settings)
+    faults = list(_read_settings(given, settings))
+    if not faults:  # else what goes together can't be judged
+        faults += _find_protocol_faults(settings)
+        if refuses_unused:
+            faults += _find_settings_without_effect(settings)
+        if refuses_unused or settings.uses_tls:
+            faults += _find_certificate_faults(settings)
+    if faults:
+        raise ConfigError(f"connection: {'; '.join(faults)}")
     return settings
 
 
-def _to_text(name: str, value: Any) -> Any:
-    """Return a value as librdkafka reads it from text, and the function of `oauth_cb` as it is.
+def _read_settings(given: Mapping[str, Any], settings: ConnectionSettings) -> Iterator[str]:
+    """Read names and values into `settings`, and yield what is wrong with single ones."""
+    for given_name, value in given.items():
+        name = _ALIASES.get(given_name, given_name)
+        if name not in _KNOWN:
+            yield _describe_unknown(given_name)
+        elif name in settings:
+            yield f"{given_name} and {name} are the same, so give one"
+        elif value is None or (value == "" and name != "ssl.endpoint.identification.algorithm"):
+            yield f"{name} is empty"
+        else:
+            text, fault = _read_value(name, value)
+            settings[name] = text
+            if fault:
+                yield fault
+    for name in sorted(_FILED & settings.keys()):
+        if name.removesuffix(FILE_SUFFIX) in settings:
+            yield f"give {name.removesuffix(FILE_SUFFIX)} or {name}"
 
-    Raises ConfigError, without the value.
+
+def _read_value(name: str, value: Any) -> tuple[Any, str]:
+    """Return a value as librdkafka reads it from text, and what is wrong with it, without it.
+
+    The function of `oauth_cb` stays as it is.
     """
     if name == TOKEN_CALLBACK and callable(value):
-        return value
+        return value, ""
     if not isinstance(value, str | int | float):
-        raise ConfigError(f"connection: {name} can't be a {type(value).__name__}: it is text")
+        return "", f"{name} can't be a {type(value).__name__}: it is text"
     text = str(value).lower() if isinstance(value, bool) else str(value)
+    fault = ""
     if name in _FILES and "-----BEGIN" in text:
         pem = name.replace(".location", ".pem")
-        raise ConfigError(
-            f"connection: {name} is the path of a file, and was given its text"
-            + (f": set {pem}" if pem in _KNOWN else "")
-        )
-    if name == "enable.ssl.certificate.verification" and text.lower() not in ("true", "false"):
-        raise ConfigError(f"connection: {name} can't be {text!r}: it is true or false")
-    if name == "sasl.oauthbearer.token.endpoint.url":
-        _check_endpoint(text)
+        instead = f": set {pem}" if pem in _KNOWN else ""
+        fault = f"{name} is the path of a file, and was given its text{instead}"
+    elif name == "enable.ssl.certificate.verification" and text.lower() not in ("true", "false"):
+        fault = f"{name} can't be {text!r}: it is true or false"
+    elif name == "sasl.oauthbearer.token.endpoint.url":
+        fault = _explain_wrong_endpoint(text)
     # librdkafka compares it letter by letter.
-    return text.upper() if name == "sasl.mechanism" else text
+    return text.upper() if name == "sasl.mechanism" else text, fault
 
 
-def _check_endpoint(url: str) -> None:
-    """Raise ConfigError for the URL of a token endpoint that isn't http or has a password in it."""
-    name = "connection: sasl.oauthbearer.token.endpoint.url"
+def _explain_wrong_endpoint(url: str) -> str:
+    """Return what is wrong with a token endpoint that isn't http or has a password; else empty."""
+    name = "sasl.oauthbearer.token.endpoint.url"
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in ("http", "https") or not rest:
-        raise ConfigError(f"{name} is no http:// or https:// address")
+        return f"{name} is no http:// or https:// address"
     if "@" in rest.partition("/")[0]:
-        raise ConfigError(
+        return (
             f"{name} has credentials in it: set sasl.oauthbearer.client.id and "
             "sasl.oauthbearer.client.secret"
         )
+    return ""
 
 
 def rename_aliases(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -292,102 +304,89 @@ def rename_aliases(given: Mapping[str, Any]) -> dict[str, Any]:
 def _describe_unknown(name: str) -> str:
     """Describe what is wrong with an unknown name, and what may be meant."""
     if name in _INSTEAD:
-        return f"connection: {name} can't be set: {_INSTEAD[name]}"
+        return f"{name} can't be set: {_INSTEAD[name]}"
     if name.startswith("sasl.kerberos."):
-        return f"connection: {name} can't be set: GSSAPI is not supported"
+        return f"{name} can't be set: GSSAPI is not supported"
     close = difflib.get_close_matches(name, sorted(_KNOWN), n=1)
     meant = f"; did you mean {close[0]!r}?" if close else ""
-    return f"connection: unknown setting {name}{meant}"
+    return f"unknown setting {name}{meant}"
 
 
-def _check_protocol(settings: ConnectionSettings) -> None:
-    """Raise ConfigError if protocol, mechanism and credentials don't fit together."""
+def _find_protocol_faults(settings: ConnectionSettings) -> Iterator[str]:
+    """Yield what is wrong where protocol, mechanism and credentials don't fit together."""
     protocol, mechanism = settings.protocol, settings.mechanism
     if protocol not in PROTOCOLS:
-        raise ConfigError(
-            f"connection: security.protocol can't be {settings['security.protocol']!r}: it is one "
-            f"of {', '.join(PROTOCOLS)}"
+        yield (
+            f"security.protocol can't be {settings['security.protocol']!r}: it is one of "
+            f"{', '.join(PROTOCOLS)}"
         )
     if mechanism is None:
         return
     if mechanism not in MECHANISMS:
         given = f"can't be {mechanism!r}" if mechanism else "is missing"
-        raise ConfigError(
-            f"connection: sasl.mechanism {given}: it is one of {', '.join(MECHANISMS)}"
-        )
+        yield f"sasl.mechanism {given}: it is one of {', '.join(MECHANISMS)}"
     if mechanism in PASSWORD_MECHANISMS:
         for name in ("sasl.username", "sasl.password"):
             if name not in settings and f"{name}{FILE_SUFFIX}" not in settings:
-                raise ConfigError(
-                    f"connection: {mechanism} needs {name}, or {name}{FILE_SUFFIX} with a path"
-                )
+                yield f"{mechanism} needs {name}, or {name}{FILE_SUFFIX} with a path"
     if mechanism == OAUTHBEARER:
-        _check_token_source(settings)
+        yield from _find_token_faults(settings)
 
 
-def _refuse_settings_without_effect(settings: ConnectionSettings) -> None:
-    """Raise ConfigError for a setting that has no effect with the protocol or the mechanism."""
+def _find_settings_without_effect(settings: ConnectionSettings) -> Iterator[str]:
+    """Yield the settings that have no effect with the protocol or the mechanism, if it is one."""
     protocol, mechanism = settings.protocol, settings.mechanism
+    if protocol not in PROTOCOLS or (mechanism is not None and mechanism not in MECHANISMS):
+        return
     for name in settings:
         is_for_tokens = name.startswith(("sasl.oauthbearer.", "https.", TOKEN_CALLBACK))
         if mechanism is None and (is_for_tokens or name.startswith("sasl.")):
-            raise ConfigError(
-                f"connection: {name} has no effect with security.protocol {protocol}: set "
-                "SASL_SSL, or SASL_PLAINTEXT"
+            yield (
+                f"{name} has no effect with security.protocol {protocol}: set SASL_SSL, or "
+                "SASL_PLAINTEXT"
             )
-        if not settings.uses_tls and name.startswith(("ssl.", "enable.ssl.")):
-            raise ConfigError(
-                f"connection: {name} has no effect with security.protocol {protocol}: set "
-                f"{'SSL' if mechanism is None else 'SASL_SSL'}"
-            )
-        if is_for_tokens and mechanism != OAUTHBEARER:
-            raise ConfigError(
-                f"connection: {name} has no effect with sasl.mechanism {mechanism}: it is for "
-                f"{OAUTHBEARER}"
-            )
+        elif not settings.uses_tls and name.startswith(("ssl.", "enable.ssl.")):
+            wanted = "SSL" if mechanism is None else "SASL_SSL"
+            yield f"{name} has no effect with security.protocol {protocol}: set {wanted}"
+        elif is_for_tokens and mechanism != OAUTHBEARER:
+            yield f"{name} has no effect with sasl.mechanism {mechanism}: it is for {OAUTHBEARER}"
 
 
-def _check_token_source(settings: ConnectionSettings) -> None:
-    """Raise ConfigError unless the settings say where tokens for OAUTHBEARER come from."""
+def _find_token_faults(settings: ConnectionSettings) -> Iterator[str]:
+    """Yield what is missing for tokens of OAUTHBEARER to come from somewhere."""
     if TOKEN_CALLBACK in settings:
         callback = settings[TOKEN_CALLBACK]
         if not callable(callback) and ":" not in callback:
-            raise ConfigError(
-                f"connection: oauth_cb can't be {callback!r}: it is a function, or "
-                "'module:function'"
-            )
+            yield f"oauth_cb can't be {callback!r}: it is a function, or 'module:function'"
         return
     if str(settings.get("sasl.oauthbearer.method", "default")).lower() != "oidc":
-        raise ConfigError(
-            "connection: OAUTHBEARER needs sasl.oauthbearer.method=oidc with client id, secret and "
-            "token endpoint, or oauth_cb, a function that returns a token"
+        yield (
+            "OAUTHBEARER needs sasl.oauthbearer.method=oidc with client id, secret and token "
+            "endpoint, or oauth_cb, a function that returns a token"
         )
+        return
     for name in (
         "sasl.oauthbearer.client.id",
         "sasl.oauthbearer.client.secret",
         "sasl.oauthbearer.token.endpoint.url",
     ):
         if name not in settings and f"{name}{FILE_SUFFIX}" not in settings:
-            raise ConfigError(f"connection: sasl.oauthbearer.method=oidc needs {name}")
+            yield f"sasl.oauthbearer.method=oidc needs {name}"
 
 
-def _check_certificates(settings: ConnectionSettings) -> None:
-    """Raise ConfigError if a client certificate has no key, or is given twice."""
+def _find_certificate_faults(settings: ConnectionSettings) -> Iterator[str]:
+    """Yield a fault for a client certificate without a key, and for what is given twice."""
     for subject in ("ssl.ca", "ssl.certificate", "ssl.key", "https.ca"):
         if f"{subject}.pem" in settings and f"{subject}.location" in settings:
-            raise ConfigError(f"connection: give {subject}.location or {subject}.pem")
+            yield f"give {subject}.location or {subject}.pem"
     has_certificate = has_pem(settings, "ssl.certificate")
     if has_certificate != has_pem(settings, "ssl.key"):
         missing = "ssl.key" if has_certificate else "ssl.certificate"
-        raise ConfigError(
-            f"connection: a client certificate needs its key: set {missing}.location, or "
-            f"{missing}.pem"
-        )
+        yield f"a client certificate needs its key: set {missing}.location, or {missing}.pem"
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https")
     if algorithm not in ("https", "none", ""):
-        raise ConfigError(
-            f"connection: ssl.endpoint.identification.algorithm can't be {algorithm!r}: it is "
-            "'https' or 'none'"
+        yield (
+            f"ssl.endpoint.identification.algorithm can't be {algorithm!r}: it is 'https' or 'none'"
         )
 
 

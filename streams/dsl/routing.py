@@ -41,8 +41,15 @@ def check_topic_name(step: str, topic: object) -> None:
     if explain_illegal_name(topic) is not None:
         raise TopologyError(
             f"step {step!r}: {topic!r} is not a topic's name: letters, digits, '.', '_' and '-', "
-            f"at most {NAME_LENGTH_MAX} of them, and neither '.' nor '..'"
+            f"at most {NAME_LENGTH_MAX} of them, and neither '.' nor '..'{_suggest_pattern(topic)}"
         )
+
+
+def _suggest_pattern(topic: object) -> str:
+    """Return how topics are read by a pattern, for a text that looks like one; else empty."""
+    if not isinstance(topic, str) or re.search(r"[*+?|\[\](){}^$\\]", topic) is None:
+        return ""
+    return f". stream() and add_source() read topics by a pattern: topics.matching({topic!r})"
 
 
 class StreamRouting(Generic[K, V]):

@@ -54,7 +54,7 @@ application: the thread whose state has changed calls it."""
 
 _ACTIVE = {LifecycleState.CREATED, LifecycleState.REBALANCING, LifecycleState.RUNNING}
 _ENDING = {LifecycleState.PENDING_SHUTDOWN, LifecycleState.PENDING_ERROR}
-_TRANSITIONS: dict[LifecycleState, set[LifecycleState]] = {
+TRANSITIONS: dict[LifecycleState, set[LifecycleState]] = {
     LifecycleState.CREATED: {LifecycleState.REBALANCING, *_ENDING},
     LifecycleState.REBALANCING: {LifecycleState.RUNNING, *_ENDING},
     LifecycleState.RUNNING: {LifecycleState.REBALANCING, *_ENDING},
@@ -89,7 +89,7 @@ class ApplicationLifecycle:
         self._all_threads_ended = all_threads_ended
         self._changed = threading.Condition()
         self._thread_states = dict.fromkeys(range(thread_count), ThreadState.CREATED)
-        self._machine = StateMachine("the application", LifecycleState.CREATED, _TRANSITIONS)
+        self._machine = StateMachine("the application", LifecycleState.CREATED, TRANSITIONS)
         self.error: UserError | None = None
         """The first error that has failed the application."""
 

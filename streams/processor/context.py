@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple
 from typing_extensions import TypeVar
 
 from state.shown_values import quote_value
+from streams.common.call_hints import explain_call
 from streams.common.durations import Duration, duration_to_ms
 from streams.errors import StreamsError
 from streams.graph.nodes import Binding, ForwardRecord
@@ -130,6 +131,7 @@ class ProcessorContext(Generic[K2, V2]):
             return store
         return ReadOnlyTableStore(store, step=self._at.step, name=name, topic=topic)
 
+    @explain_call
     def schedule(
         self,
         interval: Duration,
@@ -218,6 +220,7 @@ class FixedKeyContext(ProcessorContext[K2, V2]):
     refusal_of_other_keys = "process_values can't change the key, process can"
     """What to say of a record with another key."""
 
+    @explain_call
     def schedule(
         self,
         interval: Duration,

@@ -95,6 +95,19 @@ class InitialPolicies(NamedTuple):
             (own for each, own in self.by_pattern.items() if each.matches_topic(topic)), None
         )
 
+    def replace_none(self) -> InitialPolicies:
+        """Return the policies with EARLIEST where one would stop the thread."""
+        first = OffsetResetPolicy(ResetStrategy.EARLIEST)
+
+        def replace(policy: OffsetResetPolicy) -> OffsetResetPolicy:
+            return first if policy.strategy is ResetStrategy.NONE else policy
+
+        return InitialPolicies(
+            replace(self.default),
+            {topic: replace(policy) for topic, policy in self.by_topic.items()},
+            {pattern: replace(policy) for pattern, policy in self.by_pattern.items()},
+        )
+
     def describe_policy(self, topic: str) -> str:
         """Return the policy of an input as it was given: by its source, or by which setting."""
         policy = self.find_policy(topic)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from state.guessed_names import explain_guessed_names
 from state.memory import MemoryDisk
+from streams.common.call_hints import explain_call
 from streams.common.durations import Duration
 from streams.errors import StreamsError
 from streams.graph.materialized import Store
@@ -23,6 +24,18 @@ from streams.processor.record import Record
 from streams.runtime.tasks.store_opening import open_store
 
 
+class CapturedRecords(list[Any]):
+    """Holds what a context has captured; Kafka Streams' is a method of this name."""
+
+    def __call__(self, *arguments: object) -> NoReturn:
+        """Raise TypeError: it is read, and not called."""
+        raise TypeError(
+            "forwarded and scheduled are lists, and not called: forwarded[0].record, and of one "
+            'child [each for each in context.forwarded if each.to == "child"]'
+        )
+
+
+@explain_guessed_names({"child_name": "to", "get_record": "record", "headers": "record.headers"})
 class CapturedForward(NamedTuple):
     """Holds a record that the processor has forwarded, and the child that it has named."""
 
@@ -30,6 +43,15 @@ class CapturedForward(NamedTuple):
     to: str | None
 
 
+@explain_guessed_names(
+    {
+        "cancel": "schedule returns the function that cancels",
+        "cancelled": "is_cancelled",
+        "get_interval": "interval_ms",
+        "get_punctuator": "call_back(now_ms) calls the function",
+        "get_type": 'clock, which is "stream" or "wall"',
+    }
+)
 @dataclass(slots=True)
 class CapturedPunctuator:
     """Holds a schedule of the processor; `call_back` lets its time come."""
@@ -63,6 +85,7 @@ class CapturedPunctuator:
         "scheduled_punctuators": "scheduled",
         "set_current_stream_time_ms": "stream_time_ms = ...",
         "set_current_system_time_ms": "system_time_ms = ...",
+        "set_record_timestamp": "record_timestamp_ms = ...",
         "set_record_metadata": "record_metadata = RecordMetadata(topic, partition, offset)",
         "state_dir": "stores are in memory",
         "task_id": "did you mean task_id?",
@@ -94,8 +117,8 @@ class MockProcessorContext:
         self.record_timestamp_ms = -1
         """The time of writes to stores that are given none: that of the record, or of the timer."""
         self.record_metadata: RecordMetadata | None = None
-        self.forwarded: list[CapturedForward] = []
-        self.scheduled: list[CapturedPunctuator] = []
+        self.forwarded: list[CapturedForward] = CapturedRecords()
+        self.scheduled: list[CapturedPunctuator] = CapturedRecords()
         self.commit_count = 0
         self._stores = {
             each.name: open_store(
@@ -139,6 +162,7 @@ class MockProcessorContext:
             raise StreamsError(f"the context has no store {name!r}: it has {sorted(self._stores)}")
         return self._stores[name]
 
+    @explain_call
     def schedule(
         self,
         interval: Duration,

@@ -108,7 +108,7 @@ class SimulatedProcess:
         self._thread_state = create_thread_state("driver")
         admin = InMemoryAdmin(environment.cluster)
         resetting = create_offset_resetter(
-            environment.topology, environment.config, admin, environment.host
+            environment.topology, environment.config, admin, environment.host, needs_offsets=False
         )
         assignor = StreamsPartitionAssignor(environment.topology, environment.config, admin)
         self._member = OnlyMember(

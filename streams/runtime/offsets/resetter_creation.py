@@ -11,13 +11,23 @@ from streams.topology.initial_policies import find_initial_policies
 
 
 def create_offset_resetter(
-    topology: Topology, config: StreamsConfig, admin: AdminClient, host: Host
+    topology: Topology,
+    config: StreamsConfig,
+    admin: AdminClient,
+    host: Host,
+    *,
+    needs_offsets: bool = True,
 ) -> OffsetResetter:
-    """Return a resetter of the topology's inputs, by each source's policy or the settings'."""
+    """Return a resetter of the topology's inputs, by each source's policy or the settings'.
+
+    Without `needs_offsets` an input with the policy `none` begins at its first record: in a
+    test driver, where nobody could have committed an offset before.
+    """
+    policies = find_initial_policies(topology, config)
     return OffsetResetter(
         admin,
         host,
-        initial_policies=find_initial_policies(topology, config),
+        initial_policies=policies if needs_offsets else policies.replace_none(),
         offset_out_of_range=config.offset_out_of_range,
         internal_topics=topology.repartition_topics,
         patterns=topology.patterns,

@@ -11,9 +11,11 @@ from rich.console import Console
 
 import streams
 from examples import dedupe
-from streams import App, StreamsError
+from streams import App, AuthorizationError, BrokerUnavailable, StreamsError
 from streams.commands.plan_printing import print_plan
+from streams.processes.lifecycle import TRANSITIONS, LifecycleState
 from streams.runtime.assigning.leftover_stores import format_leftover_warning
+from streams.settings.uncaught_exceptions import UncaughtExceptionResponse, call_uncaught_handler
 from streams.topology.compare_versions import compare_topologies
 from streams.topology.description import describe_topology
 from tests.unit.docs.page_examples import DOCS, read_blocks, run_examples
@@ -107,6 +109,40 @@ def test_the_description_and_the_plan_of_the_page() -> None:
     assert out.getvalue().endswith(apart)
     told = format_leftover_warning(["per-user"], ["changelog 'visits-by-user-changelog'"])
     assert told.startswith(renamed.removesuffix(" ...\n"))
+
+
+def run_block(block: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    exec(block, found)
+    return found
+
+
+def test_the_states_of_the_page_are_those_of_an_application() -> None:
+    page = (DOCS / "operations.md").read_text()
+    rows = re.findall(r"^\| `([A-Z_]+)` \|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
+    found = {state: set(re.findall("[A-Z_]+", following)) for state, following in rows}
+    assert found == {str(state): set(map(str, then)) for state, then in TRANSITIONS.items()}
+
+
+def test_the_listener_and_the_handler_of_the_page() -> None:
+    listening, handling = map(run_block, read_blocks("operations.md")[1:])
+    for before, state, is_ready in (
+        (LifecycleState.CREATED, LifecycleState.REBALANCING, False),
+        (LifecycleState.REBALANCING, LifecycleState.RUNNING, True),
+        (LifecycleState.RUNNING, LifecycleState.PENDING_SHUTDOWN, False),
+    ):
+        listening["note_state"](state, before)
+        assert listening["ready"].is_set() is is_ready
+    handler = handling["app"].config.uncaught_exception_handler
+    answers = {
+        call_uncaught_handler(handler, error)
+        for error in (
+            BrokerUnavailable("no broker"),
+            AuthorizationError("Write", "topic", "copy"),
+            StreamsError("full"),
+        )
+    }
+    assert answers == set(UncaughtExceptionResponse)
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DOCS.glob("*.md")))

@@ -125,3 +125,9 @@ def test_a_function_without_arguments_explains_calls_too() -> None:
 
     call: Any = explain_call(count_calls)
     assert "takes 0 arguments by position: its arguments are ()" in explain(lambda: call("x"))
+
+
+@pytest.mark.parametrize("argument", ["keyMapper", "key_mapping", "key_selector"])
+def test_what_chooses_a_key_is_named_as_the_method_names_it(stream: Any, argument: str) -> None:
+    given = {argument: lambda key, value: value}
+    assert "(here it is selector= and key=)" in explain(lambda: stream.group_by(**given))

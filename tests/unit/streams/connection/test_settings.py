@@ -94,6 +94,25 @@ def test_a_setting_is_refused_by_its_name_and_without_its_value(
     assert SECRET not in repr(refused.value)
 
 
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_connection({"sasl.user": "a", "ssl.truststore.type": "JKS", "ssl.ca.location": ""})
+    assert str(refused.value) == (
+        "connection: unknown setting sasl.user; did you mean 'sasl.username'?; "
+        "ssl.truststore.type can't be set: set ssl.ca.location to a PEM file; "
+        "ssl.ca.location is empty"
+    )
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "ssl.certificate.location": "a",
+    }
+    with pytest.raises(ConfigError) as refused:
+        parse_connection(settings)
+    assert str(refused.value).count("PLAIN needs") == 2
+    assert "a client certificate needs its key" in str(refused.value)
+
+
 @pytest.mark.parametrize("settings", [PLAIN, OAUTH, TLS, {}])
 def test_a_whole_connection_is_accepted(settings: dict[str, Any]) -> None:
     assert parse_connection(settings) == settings

@@ -299,6 +299,7 @@ def test_the_partition_of_a_key_is_kafkas() -> None:
     ("wrong", "message"),
     [
         (lambda app: app.stream("in put", **TEXT), "'in put' is not a topic's name"),
+        (lambda app: app.stream("in-.*", **TEXT), r"by a pattern: topics\.matching\('in-\.\*'\)"),
         (lambda app: app.stream([], **TEXT), "at least one"),
         (lambda app: app.stream("in", **TEXT).to("a/b"), "'a/b' is not a topic's name"),
         (lambda app: app.stream("in", **TEXT).split({}), "needs its branches"),

@@ -348,3 +348,23 @@ def test_records_of_the_same_content_are_equal() -> None:
     assert record == Record("k", "x", 1, [("a", b"1")]).with_value("v")
     assert record != record.with_headers([])
     assert repr(record) == "<Record 'k': 'v' at 1>"
+
+
+class ChangesRecords(Processor[str, str, str, str]):
+    """Assigns to its record before it forwards it, and after that."""
+
+    def process(self, record: Record[str, str]) -> None:
+        record.value += "!"
+        self.context.forward(record)
+        record.value = "too late"
+
+
+def test_a_record_that_a_processor_has_assigned_to_is_its_own() -> None:
+    app = App("a")
+    lines = app.stream("in", **BOTH)
+    lines.process(ChangesRecords, **BOTH).process(ChangesRecords, **BOTH).to("changed")
+    lines.process(ChangesRecords, **BOTH).to("once")
+    lines.to("plain")
+    task = BoundTask(app)
+    task.pipe("k", "v")
+    assert [value for _, value in task.pairs] == [b"v!!", b"v!", b"v"]

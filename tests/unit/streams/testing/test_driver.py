@@ -290,3 +290,18 @@ def test_wrong_use_is_told_what_there_is() -> None:
     for act in (driver.commit, driver.crash, driver.restart, view.all):
         with pytest.raises(RuntimeError, match="closed"):
             act()
+
+
+@pytest.mark.parametrize("by_source", [True, False])
+def test_an_input_that_needs_a_committed_offset_begins_at_its_first_record(by_source: bool) -> None:
+    """Nobody could have committed one: Kafka Streams' driver takes records for it, too."""
+    app = App("app", auto_offset_reset="earliest" if by_source else "none")
+    lines = app.stream(
+        "in", key=serdes.string, value=serdes.string, offset_reset="none" if by_source else None
+    )
+    lines.to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe("k", "one")
+        driver.restart()
+        driver.topic("in").pipe("k", "two")
+        assert driver.topic("out").read_pairs() == [("k", "one"), ("k", "two")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streams import Processor, Record, Store, StreamsError, serdes
+from streams import Processor, Record, Store, StreamsError, TopologyError, serdes
 from streams.testing import MockProcessorContext
 
 
@@ -81,3 +81,22 @@ def test_writes_have_the_time_of_the_record_or_of_the_timer() -> None:
     assert context.store("history").get("k").timestamp_ms == 123
     context.scheduled[0].call_back(150)
     assert context.store("history").get("timer").timestamp_ms == 150
+
+
+def test_what_java_calls_is_said_with_what_there_is() -> None:
+    context: Any = MockProcessorContext()
+    context.forward(Record("ann", 5, 0), to="child")
+    context.schedule(10, print)
+    guesses: list[tuple[Any, str]] = [
+        (lambda: context.forwarded(), r"lists, and not called: forwarded\[0\]\.record"),
+        (lambda: context.scheduled(), "lists, and not called"),
+        (lambda: context.forwarded[0].childName, "'childName': to"),
+        (lambda: context.scheduled[0].getInterval, "'getInterval': interval_ms"),
+        (lambda: context.scheduled[0].cancelled, "'cancelled': is_cancelled"),
+        (lambda: context.setRecordTimestamp(5), "record_timestamp_ms = "),
+        (lambda: context.schedule(10, "wall", print), 'the callback comes second.*clock="wall"'),
+        (lambda: context.schedule(10, print, type="wall"), r"\(here it is clock=\)"),
+    ]
+    for call, part in guesses:
+        with pytest.raises((AttributeError, TypeError, TopologyError), match=part):
+            call()
