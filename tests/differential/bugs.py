@@ -21,7 +21,7 @@ from streams.dsl import (
     table_table_joins,
 )
 from streams.graph import materialized
-from streams.operators import foreign_key, outer_join, table_aggregate
+from streams.operators import foreign_key, outer_join, session_aggregate, table_aggregate
 from streams.operators.filter import filter_records
 from streams.operators.table_values import create_map_computation
 from streams.processor.record import Record
@@ -87,6 +87,10 @@ def _headers_lost(real: Any) -> Any:
     return lambda record, headers: real(record, ())
 
 
+def _headers_kept(real: Any) -> Any:
+    return lambda message, headers: message
+
+
 def _window_one_less(real: Any) -> Any:
     return lambda *given: _with(real(*given), after_ms=-1)
 
@@ -112,6 +116,9 @@ BUGS: Mapping[str, Bug] = {
     ),
     "headers of a processor are lost": Bug(
         "process_values", _replaced(Record, "with_headers", _headers_lost)
+    ),
+    "headers of a record reach the session that it has changed": Bug(
+        "session", _replaced(session_aggregate, "MessageWithHeaders", _headers_kept)
     ),
     "a window closes a millisecond late": Bug(
         "tumbling", _replaced(windows, "tumbling", _longer_grace)
