@@ -85,13 +85,14 @@ def wait_until(
     *,
     what: Callable[[], str] | str,
     timeout_s: float = HANG_LIMIT_S,
+    look_every_s: float = 0.01,
 ) -> None:
     """Look at the condition until it holds; after the bound, say what was waited for."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {timeout_s} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.01)
+        time.sleep(look_every_s)
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streams.commands.metric_ranges import list_rows
 from streams.commands.metric_scrapes import Scraper
 from tests.brokers import EmbeddedProcess
-from tests.monitoring.prometheus import Prometheus, fetch
-from tests.processes import HOST, ServerProcess, free_ports, wait_until
+from tests.monitoring.prometheus import EVALUATION_S, Prometheus, fetch, wait_until_seen
+from tests.processes import HOST, ServerProcess, free_ports
 
 TIME_SCALE = 60
 """Rules and queries have their durations divided by it, so that five minutes are five seconds."""
@@ -119,7 +119,7 @@ class Monitored:
             firing.update(self.prometheus.list_firing())
             return firing == set(names)
 
-        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
+        wait_until_seen(fire, what=lambda: f"{names} do not fire, but {firing}")
 
     def provoke_alerts(self, provoke: Callable[[], object], *names: str) -> None:
         """Go on provoking a fault until exactly these alerts fire, and end it then."""
@@ -131,26 +131,36 @@ class Monitored:
             firing.update(self.prometheus.list_firing())
             return firing == set(names)
 
-        wait_until(fire, what=lambda: f"{names} do not fire, but {firing}")
+        wait_until_seen(fire, what=lambda: f"{names} do not fire, but {firing}")
 
-    def wait_for_scrapes(self, seconds: int) -> None:
-        """Wait until each target was scraped every second for so long, from now on.
+    def find_alerts_in_quiet(self, seconds: int, lookback_s: int) -> set[str]:
+        """Return the alerts that fire or are pending in so many seconds from now on.
 
-        What alerts say of a time in which the machine stood still says nothing of the application.
+        Those seconds are meant before which no scrape is missing for as long as rules look back:
+        what alerts say of a time in which the machine stood still says nothing of the application.
+        An alert that is pending counts, as one that a missing scrape would keep from firing.
         """
-        begin_s = self._read_time_s()
-        window = f"[{seconds}s]"
+        begin_s = self._read_time_s() + lookback_s
+        window = f"[{lookback_s}s]"
         complete = (
-            f"min(count_over_time(up{window})) >= {seconds - 1} and "
+            f"min(count_over_time(up{window})) >= {lookback_s - 1} and "
             f"min(min_over_time(up{window})) == 1"
         )
+        # Alerts of a second in which rules were evaluated, and not those of an earlier one.
+        active = f"timestamp(ALERTS) > time() - {EVALUATION_S} and on () ({complete})"
 
-        def is_complete() -> bool:
-            if self._read_time_s() < begin_s + seconds:
-                return False
-            return bool(self.prometheus.query(complete))
+        def is_observed() -> bool:
+            observed = self.prometheus.query(f"count_over_time(({complete})[{span_s()}s:1s])")
+            return bool(observed) and int(observed[0]["value"][1]) >= seconds
 
-        wait_until(is_complete, what=f"{seconds} s in which no scrape is missing")
+        def span_s() -> int:
+            return max(round(self._read_time_s() - begin_s), 1)
+
+        wait_until_seen(is_observed, what=f"{seconds} s without a missing scrape before")
+        found = self.prometheus.query(
+            f"count by (alertname) (count_over_time(({active})[{span_s()}s:1s]))"
+        )
+        return {each["metric"]["alertname"] for each in found}
 
     def _read_time_s(self) -> float:
         seconds: float = self.prometheus.query("vector(time())")[0]["value"][0]
@@ -163,7 +173,7 @@ class Monitored:
             lag = self.prometheus.query("sum(millrace_consumer_lag) == 0")
             return bool(lag) and self._count_records() >= self.produced
 
-        wait_until(is_processed, what="all records to be processed")
+        wait_until_seen(is_processed, what="all records to be processed")
 
     def _count_records(self) -> int:
         found = self.prometheus.query("sum(millrace_thread_records_total)")
@@ -177,7 +187,7 @@ class Monitored:
             found[:] = self.prometheus.query("millrace_disk_free_bytes")
             return bool(found)
 
-        wait_until(is_scraped, what="a scrape of the broker")
+        wait_until_seen(is_scraped, what="a scrape of the broker")
         return int(found[0]["value"][1])
 
     def list_marked(self) -> set[str]:
@@ -198,14 +208,7 @@ class Monitored:
             marked.update(self.list_marked())
             return marked == set(names)
 
-        wait_until(is_marked, what=lambda: f"{names} are not marked, but {marked}")
-
-    def find_fired(self, within_s: int) -> set[str]:
-        """Return the alerts that have fired within the last seconds."""
-        found = self.prometheus.query(
-            f'count by (alertname) (count_over_time(ALERTS{{alertstate="firing"}}[{within_s}s]))'
-        )
-        return {each["metric"]["alertname"] for each in found}
+        wait_until_seen(is_marked, what=lambda: f"{names} are not marked, but {marked}")
 
 
 def create_topics(servers: str) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,19 @@ from urllib.parse import urlencode
 import pytest
 
 from ops.generate.rules import render_rules
-from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, answers, free_ports
+from tests.processes import (
+    HANG_LIMIT_S,
+    HOST,
+    ServerProcess,
+    answers,
+    free_ports,
+    wait_until,
+)
+
+EVALUATION_S = 1
+"""The seconds from one scrape to the next, and from one evaluation of the rules to the next."""
+_LOOK_EVERY_S = 0.2
+"""Prometheus has nothing new sooner, and each question takes time from what it scrapes."""
 
 
 def find_tool(name: str) -> str:
@@ -77,7 +89,10 @@ class Prometheus(ServerProcess):
             for job, addresses in targets.items()
         ]
         settings = {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "global": {
+                "scrape_interval": f"{EVALUATION_S}s",
+                "evaluation_interval": f"{EVALUATION_S}s",
+            },
             "rule_files": ["alerts.yml"],
             "scrape_configs": jobs,
         }
@@ -118,6 +133,11 @@ class Prometheus(ServerProcess):
         """Return the names of the alerts that fire now."""
         found = self.query('ALERTS{alertstate="firing"}')
         return {each["metric"]["alertname"] for each in found}
+
+
+def wait_until_seen(condition: Callable[[], bool], *, what: Callable[[], str] | str) -> None:
+    """Wait until what Prometheus has found out meets a condition."""
+    wait_until(condition, what=what, look_every_s=_LOOK_EVERY_S)
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
