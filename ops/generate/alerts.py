@@ -15,7 +15,8 @@ class Alert:
 
     `expression` is PromQL, `hold` the duration for which it must be true before the alert fires.
     `summary` may have Prometheus' templates such as `{{ $labels.instance }}`. `consequence` says
-    what it can lead to, `commands` what to type first, and `explanation` is the text of the page.
+    what it can lead to, `end` when it ends and whether that takes somebody, `commands` what to type
+    first, and `explanation` is the text of the page.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Alert:
     hold: str
     summary: str
     consequence: str
+    end: str
     commands: tuple[str, ...]
     explanation: str
 

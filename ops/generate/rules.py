@@ -44,6 +44,7 @@ def _render_rule(alert: Alert, time_scale: float, docs_url: str) -> Iterator[str
     yield "        annotations:"
     yield f"          summary: {json.dumps(alert.summary)}"
     yield f"          consequence: {json.dumps(alert.consequence)}"
+    yield f"          end: {json.dumps(alert.end)}"
     yield f"          commands: {json.dumps('; '.join(alert.commands))}"
     yield f"          runbook_url: {json.dumps(f'{docs_url}{PAGE}#{alert.anchor}')}"
 
@@ -61,8 +62,14 @@ change them to what your application promises. None but
 [MillraceThroughputFell](#millracethroughputfell) fires in an application that is healthy and has no
 input. The dashboards for Grafana are in [ops/dashboards](../ops/dashboards).
 
-In the commands, ADDRESS is the `health_port` or `metrics_port` of the worker, or the metrics port
-of the broker; APPLICATION, SERVERS and DIRECTORY are as in the worker's settings.
+Each says what it means, what it can lead to, when it ends, and what to type first. An alert on a
+rate looks back for five minutes or more, so it ends as long after its cause.
+
+In the commands, ADDRESS is the label `instance` of the alert: the `health_port` or `metrics_port`
+of the worker, or the metrics port of the broker. APPLICATION, SERVERS and DIRECTORY are as in the
+settings of the worker or broker, LOG is the file that has its log, and the other names in capitals
+are what the command before has shown. `kafka-configs.sh` comes with Kafka, `iostat` with the
+package sysstat.
 """
 
 
@@ -90,6 +97,8 @@ def _render_section(alert: Alert) -> Sequence[str]:
         alert.explanation,
         "",
         f"What it can lead to: {alert.consequence[0].lower()}{alert.consequence[1:]}",
+        "",
+        f"When it ends: {alert.end[0].lower()}{alert.end[1:]}",
         "",
         "```sh",
         *alert.commands,

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
+import typer
 
 from coordinator.metrics.definitions import all_definitions as broker_definitions
 from ops.generate.alert_list import list_alerts
+from ops.generate.alerts import Alert
 from ops.generate.dashboard_list import list_dashboards
 from ops.generate.dashboards import Dashboard
 from ops.generate.definitions import list_defined_samples
 from ops.generate.files import ROOT, render_files
 from ops.generate.queries import find_metrics, scale_durations
+from streams.commands.root import cli
 from streams.monitoring.definitions.catalog import all_definitions as worker_definitions
 
 DEFINED = list_defined_samples()
@@ -36,6 +42,41 @@ def test_an_alert_names_figures_that_are_defined(alert: object) -> None:
     expression = str(getattr(alert, "expression", ""))
     assert find_metrics(expression) - DEFINED == set()
     assert find_metrics(expression) or expression.startswith("up{")
+
+
+def read_command(line: str) -> list[str]:
+    """Return the words of a command of ours, as it is typed, and what it does not know of them.
+
+    Raises: AssertionError for a command that does not exist.
+    """
+    found: Any = typer.main.get_command(cli)
+    _, *words = shlex.split(line)
+    with ExitStack() as exits:
+        while hasattr(found, "get_command"):
+            context = exits.enter_context(typer.Context(found))
+            found = found.get_command(context, words.pop(0))
+            assert found is not None, line
+    known = {name for each in found.params for name in each.opts}
+    return [word for word in words if word.startswith("-") and word not in known]
+
+
+@pytest.mark.parametrize("alert", list_alerts(), ids=lambda alert: alert.name)
+def test_an_alert_has_commands_that_exist_and_says_when_it_ends(alert: Alert) -> None:
+    ours = [each for each in alert.commands if each.startswith("millrace ")]
+    assert {option for line in ours for option in read_command(line)} == set()
+    others = {each.split()[0] for each in alert.commands} - {"millrace"}
+    assert others <= {"curl", "df", "iostat", "kafka-configs.sh"}
+    assert alert.commands
+    assert alert.end.endswith(".")
+    section = FILES["docs/alerts.md"].partition(f"### {alert.name}\n")[2].partition("\n### ")[0]
+    assert "\nWhat it can lead to: " in section
+    assert "\nWhen it ends: " in section
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    assert read_command("millrace txn list --topics T") == ["--topics"]
+    with pytest.raises(AssertionError):
+        read_command("millrace txn show")
 
 
 @pytest.mark.parametrize("dashboard", list_dashboards(), ids=lambda dashboard: dashboard.name)
