@@ -8,11 +8,13 @@ records costs alone, so a line is the operator's own price, with what it does at
 the sink's where one is named. Times are of the processor, the best of the rounds. A call is one of
 a Python function, the user's among them: of a step without state there is one, and one of the user.
 
-Without metrics, and with metrics_recording_level=info and debug, batches of 1 000 records take
+Without metrics, and with metrics_recording_level=info and debug, batches of 10 000 records take
 turns. `info` and `debug` are the medians of the rounds' ratios, reading included. They are of steps
 alone: a worker also polls, produces and commits. So whole applications run after it, in workers on
-a broker (`benchmarks.application_levels`). Both end with the aims: 2 % and 10 % of count and map;
-for steps with the nanoseconds that a level adds to a record.
+a broker (`benchmarks.application_levels`). Those differ by more than is to be measured, so what the
+levels add to the steps is compared with what an application takes (`benchmarks.level_estimates`).
+All end with the aims: 2 % and 10 % of count and map; for steps with the nanoseconds that a level
+adds to a record.
 """
 
 from __future__ import annotations
@@ -27,8 +29,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.application_levels import measure_applications, print_applications
+from benchmarks.application_levels import (
+    find_record_us,
+    measure_applications,
+    print_applications,
+)
 from benchmarks.dsl_cases import AIMED_CASES, CASES, TOPICS
+from benchmarks.level_estimates import measure_worker_costs, print_estimates
 from benchmarks.recorded import record
 from benchmarks.recording_levels import AIMS, LEVELS, Level, SliceMeter, bind_at
 from state.cache import ObjectCache
@@ -45,6 +52,10 @@ from streams.topology.compile import compile_subtopology
 _COMMIT_RECORDS = 1_000
 _SLICE_RECORDS = 256
 """The most records that a thread processes before it does something else."""
+_TURN_BATCHES = 10
+"""The batches of 1 000 records that a level processes before it is the next one's turn."""
+_BEST_OF_ROUNDS = 15
+"""The rounds of which the best time of each batch is taken, if no more are asked for."""
 _KEYS = 1_000
 _STEP_MS = 10
 _PROFILED = 2_000
@@ -82,6 +93,8 @@ class Message:
 
 
 Take = Callable[[Sequence[Message]], None]
+BatchTimes = dict[Level, list[list[float]]]
+"""By level, round and batch the processor seconds of the batch."""
 
 
 class BoundApp:
@@ -251,7 +264,38 @@ def main() -> None:
         measure_steps(options)
     if options.part != "steps" and not options.only:
         records: int = options.application_records
-        print_applications(measure_applications(records, options.rounds), records)
+        took = measure_applications(records, options.rounds)
+        print_applications(took, records)
+        added_ns = measure_added_ns(options.records, max(options.rounds, _BEST_OF_ROUNDS))
+        print_estimates(find_record_us(took, records), added_ns, measure_worker_costs())
+
+
+def measure_added_ns(records: int, rounds: int) -> dict[str, dict[Level, float]]:
+    """Return by operator the nanoseconds that each level adds to a record of its steps alone."""
+    inputs = list(create_batches(records))
+    found = {}
+    for case in CASES:
+        if case.name in AIMED_CASES:
+            mine = [{topic: batch[topic] for topic in case.topics} for batch in inputs]
+            took = measure_levels(case.describe, mine, rounds)
+            found[AIMED_CASES[case.name]] = find_added_ns(took, _COMMIT_RECORDS * len(case.topics))
+    return found
+
+
+def find_added_ns(took: BatchTimes, batch_records: int) -> dict[Level, float]:
+    """Return the nanoseconds that each level adds to a record, by the best time of each batch.
+
+    A batch has the same records in each round, and what disturbs it only makes it longer. The first
+    one of a turn is left out.
+    """
+    best = {
+        level: [
+            min(times) for at, times in enumerate(zip(*rounds, strict=True)) if at % _TURN_BATCHES
+        ]
+        for level, rounds in took.items()
+    }
+    records = len(best["off"]) * batch_records
+    return {level: (sum(best[level]) - sum(best["off"])) * 1e9 / records for level in AIMS}
 
 
 def measure_steps(options: argparse.Namespace) -> None:
@@ -269,7 +313,8 @@ def measure_steps(options: argparse.Namespace) -> None:
         def describe_reading(app: App, topics: Sequence[str] = topics) -> None:
             read_only(app, topics)
 
-        took = measure_levels(case.describe, mine, options.rounds)
+        times = measure_levels(case.describe, mine, options.rounds)
+        took = {level: list(map(sum, rounds)) for level, rounds in times.items()}
         alone = min(measure_seconds(describe_reading, mine) for _ in range(options.rounds))
         each_us = 1e6 / (options.records * len(topics))
         record("dsl", case.name, "ours", "us", [(each - alone) * each_us for each in took["off"]])
@@ -283,13 +328,7 @@ def measure_steps(options: argparse.Namespace) -> None:
             )
             for level in LEVELS
         }
-        added_ns[case.name] = {
-            level: statistics.median(
-                (metered - plain) * each_us * 1e3
-                for metered, plain in zip(took[level], took["off"], strict=True)
-            )
-            for level in AIMS
-        }
+        added_ns[case.name] = find_added_ns(times, _COMMIT_RECORDS * len(topics))
         levels = " ".join(f"{found[level]:7.3f}" for level in AIMS)
         print(f"{case.name:44} {cost.us:12.2f} {cost.calls:7.1f} {levels}", flush=True)
     report_aims(ratios, added_ns)
@@ -297,12 +336,15 @@ def measure_steps(options: argparse.Namespace) -> None:
 
 def measure_levels(
     describe: Callable[[App], object], inputs: list[dict[str, list[Message]]], rounds: int
-) -> dict[Level, list[float]]:
-    """Return the processor seconds of each round without metrics and at each level.
+) -> BatchTimes:
+    """Return the processor seconds of each batch, without metrics and at each level.
 
-    The levels take turns batch by batch, which others on the machine slow down alike.
+    The levels take turns, so that others on the machine slow them down alike. A turn has several
+    batches: the first slice of a turn finds nothing of its own in the processor's caches, which
+    takes a level with more to do longer than it ever takes a worker.
     """
-    took: dict[Level, list[float]] = {level: [] for level in LEVELS}
+    turns = [inputs[at : at + _TURN_BATCHES] for at in range(0, len(inputs), _TURN_BATCHES)]
+    took: BatchTimes = {level: [] for level in LEVELS}
     orders = list(itertools.permutations(LEVELS))
     for number in range(rounds):
         apps: dict[Level, BoundApp] = {}
@@ -310,11 +352,11 @@ def measure_levels(
             app = App("bench")
             describe(app)
             apps[level] = BoundApp(app, level)
-            took[level].append(0.0)
+            took[level].append([])
         gc.collect()
-        for at, batch in enumerate(inputs, number):
+        for at, turn in enumerate(turns, number):
             for level in orders[at % len(orders)]:
-                took[level][-1] += apps[level].measure_batch(batch)
+                took[level][-1] += map(apps[level].measure_batch, turn)
     return took
 
 

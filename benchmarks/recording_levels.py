@@ -29,6 +29,10 @@ Level = Literal["off", "info", "debug"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 AIMS: dict[Level, float] = {"info": 1.02, "debug": 1.10}
 """The most that a level may cost of count and map, as a ratio to `off`."""
+_APPLICATION_S = 2e-6
+"""The seconds that a whole application takes for a record of a map or a count, more or less."""
+_COMMIT_INTERVAL_S = 0.1
+"""The default of `commit_interval_ms` with exactly once."""
 _COUNTING = re.compile(
     r"^ +written\.records \+= 1\n +if written\.is_due:\n"
     r" +measured\.measure_written\(.*\n",
@@ -38,13 +42,35 @@ _WRITERS = 3
 """The functions of the module that count records: to one topic, to a chosen one, to several."""
 
 
+class PacedHost(SystemHost):
+    """Provides a clock that goes on by what a whole application takes for the records.
+
+    Steps alone take less, and levels that take turns more: neither would look at records, every few
+    milliseconds, and at commits as often for a record as an application does.
+    """
+
+    def __init__(self) -> None:
+        self._elapsed_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self._elapsed_s
+
+    def now_ms(self) -> int:
+        return int(self._elapsed_s * 1_000)
+
+    def add_records(self, count: int) -> None:
+        """Let the time pass that a whole application takes for so many records."""
+        self._elapsed_s += count * _APPLICATION_S
+
+
 class SliceMeter:
-    """Measures the slices of one task as a stream thread does at a level."""
+    """Measures the slices and commits of one task as a stream thread does at a level."""
 
     def __init__(self, level: Level, context: TaskContext, meters: Sequence[StoreMeter]) -> None:
-        # With a clock that goes on, as some records are looked at every few milliseconds.
+        self._host = PacedHost()
+        self._commit_at_s = _COMMIT_INTERVAL_S
         self._measured = ThreadMeasurements(
-            latencies_at_commit=True, host=SystemHost(), measures_lateness=level == "debug"
+            latencies_at_commit=True, host=self._host, measures_lateness=level == "debug"
         )
         self._is_on = level != "off"
         self._context, self._meters = context, meters if level == "debug" else ()
@@ -53,6 +79,7 @@ class SliceMeter:
         """Measure a slice that has been processed."""
         if not self._is_on:
             return
+        self._host.add_records(len(messages))
         if self._measured.add_slice_and_tell_if_sampled(
             self._context.task_name, [(None, messages)], 0.001, 1
         ):
@@ -61,9 +88,10 @@ class SliceMeter:
             meter.observe_buffer()
 
     def add_commit(self) -> None:
-        """Measure a commit."""
-        if not self._is_on:
+        """Measure a commit if an application would have made one: its interval is over."""
+        if not self._is_on or self._host.monotonic_s() < self._commit_at_s:
             return
+        self._commit_at_s += _COMMIT_INTERVAL_S
         self._measured.add_commit(1)
         self._measured.observe_slices()
         self._set_due()
