@@ -68,6 +68,8 @@ class Scraper:
         self._scrape = scrape or fetch_scrape
         self._answered_at_s: dict[str, float] = {}
         """The wall-clock times of the last answers, by address."""
+        self._first_asked_at_s: dict[str, float] = {}
+        """The wall-clock times of the first requests without an answer, by address."""
 
     def summarize_repeatedly(self, interval_s: float) -> Iterator[MetricsOutput]:
         """Yield a summary for each interval, with rates over it.
@@ -130,14 +132,20 @@ class Scraper:
             return str(error)
 
     def _describe_silence(self, target: ScrapeTarget, reason: str, now_s: float) -> str:
-        """Return words for an address without an answer, with its last sign of life if known."""
+        """Return words for an address without an answer, with its last sign of life if known.
+
+        Of a worker of another machine that is killed before the first look there is none: then they
+        say when it was asked first.
+        """
         renewed_at_s = 0.0 if target.worker is None else target.worker.renewed_at_s
         since_s = max(self._answered_at_s.get(target.address, 0.0), renewed_at_s)
-        if not since_s:
-            return f"{target.address}: no answer: {reason}"
+        is_known = since_s > 0
+        if not is_known:
+            since_s = self._first_asked_at_s.setdefault(target.address, now_s)
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since_s))
         seconds = max(now_s - since_s, 0.0)
-        return f"{target.address}: no answer since {since}, for {seconds:.0f} s: {reason}"
+        first = "," if is_known else " at least, when it was asked first,"
+        return f"{target.address}: no answer since {since}{first} for {seconds:.0f} s: {reason}"
 
 
 def fetch_scrape(address: str) -> Scrape:

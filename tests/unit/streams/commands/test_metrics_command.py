@@ -30,6 +30,8 @@ from streams.processes.worker_addresses import (
 )
 from tests.processes import wait_until
 
+TIME = r"[-\d]+ [:\d]+"
+
 
 def run(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(cli, ["metrics", *arguments])
@@ -185,11 +187,36 @@ def test_a_worker_that_does_not_answer_is_named_and_the_others_are_shown() -> No
         return parse_scrape("millrace_consumer_lag 7\n")
 
     found = next(Scraper(["w:1", "w:2"], scrape).summarize_repeatedly(0.0))
-    assert (found.addresses, found.unanswered, found.lag) == (
-        ["w:1"],
-        ["w:2: no answer: refused"],
-        7,
+    assert (found.addresses, found.lag) == (["w:1"], 7)
+    (silent,) = found.unanswered
+    assert re.fullmatch(
+        rf"w:2: no answer since {TIME} at least, when .* first, for 0 s: .*", silent
     )
+
+
+def test_a_worker_of_another_machine_that_was_killed_before_is_silent_since_it_was_asked_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr("streams.commands.metric_scrapes.time.time", lambda: now_s)
+
+    def scrape(address: str) -> Scrape:
+        if address == "10.0.0.5:8080":
+            raise TimeoutError("timed out")
+        return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
+
+    looks = Scraper(["10.0.0.4:8080", "10.0.0.5:8080"], scrape).summarize_repeatedly(0.0)
+    first = next(looks).unanswered
+    now_s = 1_045.0
+    found = next(looks)
+    assert re.fullmatch(
+        rf"10\.0\.0\.5:8080: no answer since {TIME} at least, when it was asked first, for 45 s: "
+        "timed out",
+        found.unanswered[0],
+    )
+    assert re.findall(TIME, found.unanswered[0]) == re.findall(TIME, first[0])
+    workers = list_rows(found)[0]
+    assert (workers.value, workers.is_normal) == ("1 RUNNING, 1 without an answer", False)
 
 
 def test_what_is_outside_of_its_range_is_marked() -> None:
