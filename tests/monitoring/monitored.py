@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -99,14 +100,25 @@ class Monitored:
         exits.callback(self.prometheus.close)
         self.prometheus.start()
 
-    def produce(self, *values: str, key: str | None = None) -> None:
-        """Write records, each with its number as key, or all with one key."""
+    def produce(
+        self,
+        *values: str,
+        key: str | None = None,
+        without_keys: bool = False,
+        age_s: int = 0,
+    ) -> None:
+        """Write records, each with its number as key, or all with one key or with none.
+
+        Their timestamps are so many seconds old.
+        """
         servers = self.broker.bootstrap_servers
         producer = Producer(
             {"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000}
         )
+        time_ms = round((time.time() - age_s) * 1_000)
         for number, value in enumerate(values):
-            producer.produce("words-in", key=key or str(number), value=value)
+            chosen = None if without_keys else key or str(number)
+            producer.produce("words-in", key=chosen, value=value, timestamp=time_ms)
         producer.flush()
         self.produced += len(values)
 

@@ -1,0 +1,107 @@
+"""Provoke faults of records, transactions and queries, which end as soon as nobody provokes them.
+
+`make ci-full` runs them. Without a fault in a running application are the alerts that take minutes
+at any scale (a lag or a commit of many seconds, figures of the week before), those of a broker that
+is overloaded, and those of logs and stores that are damaged: `test_alert_rules` judges these.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event, Thread
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.monitoring.monitored import Monitored
+from tests.monitoring.prometheus import fetch
+
+TIMEOUT_S = 1
+OPEN_TRANSACTIONS = 8
+UNREACHED = ",".join(f"words-in-{partition}:1000000000" for partition in range(6))
+"""A position of each input partition that the stores do not reach."""
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
+    with ExitStack() as exits:
+        yield Monitored(tmp_path_factory.mktemp("monitored"), exits)
+
+
+@contextmanager
+def ask_repeatedly(monitored: Monitored, wait_ms: int, clients: int) -> Iterator[None]:
+    """Have clients ask the workers for a position that is not reached, until the block ends."""
+    stop = Event()
+
+    def ask(port: int) -> None:
+        while not stop.is_set():
+            fetch(port, f"/stores/counts/1?at-least={UNREACHED}&wait-ms={wait_ms}")
+
+    ports = [worker.query_port for worker in monitored.workers]
+    threads = [Thread(target=ask, args=(ports[n % len(ports)],)) for n in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_records_are_dropped(monitored: Monitored) -> None:
+    monitored.wait_for_alerts()
+    monitored.provoke_alerts(
+        lambda: monitored.produce(*["word"] * 20, without_keys=True), "MillraceRecordsDropped"
+    )
+    monitored.wait_for_alerts()
+
+
+def test_results_are_late(monitored: Monitored) -> None:
+    monitored.provoke_alerts(
+        lambda: monitored.produce(*["word"] * 20, age_s=120), "MillraceResultsLate"
+    )
+    monitored.wait_for_alerts()
+
+
+def test_transactions_time_out(monitored: Monitored) -> None:
+    opened: list[Producer] = []
+
+    def open_transactions() -> None:
+        opened.clear()
+        for number in range(OPEN_TRANSACTIONS):
+            settings = {
+                "bootstrap.servers": monitored.broker.bootstrap_servers,
+                "transactional.id": f"slow-{number}",
+                "transaction.timeout.ms": TIMEOUT_S * 1_000,
+            }
+            producer = Producer(settings)
+            producer.init_transactions(10)
+            producer.begin_transaction()
+            producer.produce("words-out", value="never committed")
+            producer.flush()
+            opened.append(producer)
+        time.sleep(TIMEOUT_S)  # as long as the fault takes: the next one would end them sooner
+
+    monitored.provoke_alerts(open_transactions, "MillraceTransactionsTimeOut")
+    monitored.wait_for_alerts()
+
+
+def test_queries_fail(monitored: Monitored) -> None:
+    with ask_repeatedly(monitored, wait_ms=100, clients=3):
+        monitored.wait_for_alerts("MillraceQueriesFail")
+    monitored.wait_for_alerts()
+
+
+def test_queries_are_slow(monitored: Monitored) -> None:
+    with ask_repeatedly(monitored, wait_ms=4_000, clients=12):
+        monitored.wait_for_alerts("MillraceQueriesFail", "MillraceQueriesSlow")
+    monitored.wait_for_alerts()
+
+
+def test_more_is_asked_than_a_worker_answers(monitored: Monitored) -> None:
+    with ask_repeatedly(monitored, wait_ms=1_000, clients=3 * 40):
+        monitored.wait_for_alerts("MillraceQueriesFail", "MillraceQueriesRefused")
+    monitored.wait_for_alerts()
