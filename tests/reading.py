@@ -13,6 +13,10 @@ from tests.processes import HANG_LIMIT_S, wait_until
 
 # `consume` waits that long for so many, at the end of a topic too: each reading takes it at least.
 _TAKE_MAX, _TAKE_S = 10_000, 0.02
+FETCH_WAIT_MS = 10
+"""How long a broker waits at the end of a partition before it answers that there are no records.
+
+Only then is the end known: with Kafka's default each reading takes half a second."""
 
 
 def records(
@@ -39,6 +43,7 @@ def records(
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": isolation,
+            "fetch.wait.max.ms": FETCH_WAIT_MS,
             "metadata.recovery.strategy": "none",
         }
     )

@@ -23,7 +23,7 @@ from tests.crashes import truth
 from tests.crashes.topology import build
 from tests.crashes.truth import Contents, Given
 from tests.processes import HANG_LIMIT_S, ServerProcess, wait_until
-from tests.reading import final_records
+from tests.reading import FETCH_WAIT_MS, final_records
 
 PARTITIONS = 2
 KEYS = 20
@@ -195,14 +195,20 @@ class Trial:
             store: [[] for _ in range(PARTITIONS)] for store in self.specs
         }
         # Changelogs begin where the stores were written again: what was before that is deleted.
-        consumer = self._consumer(**{"enable.partition.eof": True, "auto.offset.reset": "earliest"})
+        consumer = self._consumer(
+            **{
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": FETCH_WAIT_MS,
+            }
+        )
         consumer.assign([TopicPartition(t, each, 0) for t in topics for each in range(PARTITIONS)])
         left = len(topics) * PARTITIONS
         deadline = time.monotonic() + HANG_LIMIT_S
         try:
             while left:
                 assert time.monotonic() < deadline, f"{left} changelogs are not read to their ends"
-                for message in consumer.consume(10_000, 0.05):
+                for message in consumer.consume(10_000, 0.02):
                     error = message.error()
                     if error is not None:
                         assert error.code() == KafkaError._PARTITION_EOF, error

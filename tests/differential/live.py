@@ -26,6 +26,7 @@ from tests.differential.draft import GROUP, STREAM, TABLE, TABLE_GROUP, Draft, H
 from tests.differential.peer import Peer
 from tests.differential.productions import VALUES
 from tests.processes import HANG_LIMIT_S, wait_until
+from tests.reading import FETCH_WAIT_MS
 
 PARTITIONS = 3
 COMMIT_INTERVAL_MS = 150
@@ -375,14 +376,15 @@ class _Broker:
         }
 
     def read(self, topic: str) -> list[list[Any]]:
-        consumer = Consumer({**self._settings, "group.id": "reading", "enable.partition.eof": True})
+        quick = {"enable.partition.eof": True, "fetch.wait.max.ms": FETCH_WAIT_MS}
+        consumer = Consumer({**self._settings, "group.id": "reading", **quick})
         try:
             consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
             records: list[list[Any]] = []
             at_end: set[int] = set()
             until = time.monotonic() + HANG_LIMIT_S
             while len(at_end) < PARTITIONS and time.monotonic() < until:
-                for message in consumer.consume(100, timeout=0.5):
+                for message in consumer.consume(10_000, timeout=0.02):
                     if message.error():
                         at_end.add(message.partition())
                         continue

@@ -26,6 +26,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.requests import COMPACTED, NAME, corpus
 from tests.fuzz.victim import Found
 from tests.processes import HANG_LIMIT_S, HOST, wait_until
+from tests.reading import FETCH_WAIT_MS
 
 HOSTILE = 8
 GROWTH_MB_MAX = 150
@@ -174,13 +175,14 @@ def _read(broker: EmbeddedProcess) -> list[bytes]:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
+            "fetch.wait.max.ms": FETCH_WAIT_MS,
         }
     )
     consumer.assign([TopicPartition(_GOOD_TOPIC, 0, 0)])
     values: list[bytes] = []
 
     def read() -> bool:
-        for message in consumer.consume(10_000, 0.2):
+        for message in consumer.consume(10_000, 0.02):
             error = message.error()
             if error is None:
                 values.append(message.value())

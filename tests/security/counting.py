@@ -134,7 +134,7 @@ class CountingApplication:
             self._reader.assign(
                 [TopicPartition(t, p, 0) for t in self._topics()[1:] for p in range(PARTITIONS)]
             )
-        for message in self._reader.consume(1_000, 0.2):
+        for message in self._reader.consume(1_000, 0.02):
             if message.error() is not None:
                 continue
             if message.topic() == self._topics()[2]:

@@ -24,7 +24,8 @@ from streams.runtime.clients.errors import (
 )
 from streams.runtime.clients.header_names import repair_messages
 
-_WAIT_S = 0.2
+_WAIT_S = 0.02
+"""How long a read waits for more records than have come: it takes that long at least."""
 _RECORDS_MAX = 500
 _FORCED_SETTINGS = {
     "enable.auto.commit": False,
