@@ -34,14 +34,17 @@ LONG_MS = 10_000_000
 KEYS = ("a", "b", "c", "t", "b0", "b1", "äh", "tea")
 WORDS = ("a", "b", "b0", "be", "to", "tea")
 
-Output = Mapping[str | None, Sequence[tuple[bytes | None, int]]]
-"""By key, in hexadecimal: values and timestamps in their order."""
+Header = tuple[str, str | None]
+Result = tuple[str | None, int, tuple[Header, ...]]
+"""Value in hexadecimal, timestamp in ms, headers with their values in hexadecimal."""
+Output = Mapping[str | None, Sequence[Result]]
+"""By key, in hexadecimal: results in their order."""
 
 
 class Mode(Enum):
     """Holds the settings under which no timing changes the results."""
 
-    ORDER = "the sequence of each key's results; with caching some of it, and its end"
+    ORDER = "the sequence of each key's results; with caching some of it, and its end with headers"
     FINAL = "the last result of each key"
     VALUE = "the value of the last result of each key: when it came depends on what came first"
     SET = "the results of each key, in any order"
@@ -83,6 +86,11 @@ def generate(seed: int) -> LiveCase:
         _record(rng, topic, draft.topics[topic][1], 1_000 + 5 * number + rng.randint(-4, 4))
         for number in range(rng.randint(20, 60))
         for topic in [rng.choice(list(draft.topics))]
+    ]
+    # Some records have none, so that it shows where those of another record are taken.
+    records = [
+        replace(each, headers=(("n", str(number)),)) if number % 3 else each
+        for number, each in enumerate(records)
     ]
     return LiveCase(Case(draft.topology(), tuple(records), seed), mode, frozenset(first))
 
@@ -195,12 +203,15 @@ def differences(live: LiveCase, theirs: Output, mine: Output, whole: Output) -> 
     """
     found = []
     for key in sorted({*theirs, *mine, *whole}, key=str):
-        results = [each.get(key, ()) for each in (theirs, mine)]
+        results = [list(each.get(key, ())) for each in (theirs, mine)]
+        if live.mode is not Mode.ORDER:  # which record came last depends on timing
+            results = [[(value, time_ms, ()) for value, time_ms, _ in each] for each in results]
         name = None if key is None else bytes.fromhex(key)
         if live.mode is Mode.SET:
             same = sorted(map(repr, results[0])) == sorted(map(repr, results[1]))
         elif live.mode is Mode.VALUE:
-            same = len({value for each in results for value, _ in each[-1:] or [(None, 0)]}) == 1
+            ends = [value for each in results for value, *_ in each[-1:] or [(None, 0, ())]]
+            same = len(set(ends)) == 1
         else:
             same = _has_same_end(*results, caching=live.case.topology.cache_bytes > 0)
         if not same:
@@ -224,17 +235,20 @@ def _has_same_end(theirs: Sequence[Any], mine: Sequence[Any], *, caching: bool =
     return caching and ends == [None]
 
 
-def _is_part(part: Sequence[Any], whole: Sequence[Any]) -> bool:
-    """Tell whether `part` is `whole` with some records left out."""
-    rest: Iterator[Any] = iter(whole)
-    return all(each in rest for each in part)
+def _is_part(part: Sequence[Result], whole: Sequence[Result]) -> bool:
+    """Tell whether `part` is `whole` with some records left out, whatever their headers.
+
+    Sessions have headers with caching, and none without.
+    """
+    rest: Iterator[Any] = iter([(value, time_ms) for value, time_ms, _ in whole])
+    return all((value, time_ms) in rest for value, time_ms, _ in part)
 
 
 def by_key(records: Iterable[Sequence[Any]]) -> Output:
     """Return records by key, in the form in which both sides of the driver answer."""
-    found: dict[str | None, list[tuple[Any, int]]] = {}
-    for key, value, time_ms, *_ in records:
-        found.setdefault(key, []).append((value, time_ms))
+    found: dict[str | None, list[Result]] = {}
+    for key, value, time_ms, headers in records:
+        found.setdefault(key, []).append((value, time_ms, tuple(map(tuple, headers))))
     return found
 
 
@@ -337,6 +351,7 @@ class _Broker:
                 value=None if each.value is None else serde.serialize(each.value),
                 partition=partition_for_key(key, PARTITIONS),
                 timestamp=each.timestamp_ms,
+                headers=[(name, given and given.encode()) for name, given in each.headers],
             )
         assert producer.flush(HANG_LIMIT_S) == 0
 
@@ -389,7 +404,8 @@ class _Broker:
                         at_end.add(message.partition())
                         continue
                     key, value = message.key(), message.value()
-                    records.append([_hex(key), _hex(value), message.timestamp()[1]])
+                    headers = [[name, _hex(data)] for name, data in message.headers() or ()]
+                    records.append([_hex(key), _hex(value), message.timestamp()[1], headers])
             return records
         finally:
             consumer.close()

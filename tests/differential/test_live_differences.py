@@ -8,9 +8,9 @@ import pytest
 
 from tests.differential.live import LiveCase, Mode, Output, differences, generate
 
-MADE: Output = {"6b": [(b"x", 1)]}
-MADE_AND_DELETED: Output = {"6b": [(b"x", 1), (None, 1)]}
-DELETED_LATER: Output = {"6b": [(None, 2)]}
+MADE: Output = {"6b": [("78", 1, ())]}
+MADE_AND_DELETED: Output = {"6b": [("78", 1, ()), (None, 1, ())]}
+DELETED_LATER: Output = {"6b": [(None, 2, ())]}
 NOTHING: Output = {}
 
 
@@ -34,3 +34,10 @@ def test_nothing_is_sent_with_caching_of_what_comes_and_goes_within_a_commit(mod
 )
 def test_any_other_end_has_to_be_the_same(mode: Mode, theirs: Output, mine: Output) -> None:
     assert differences(create_case(mode, 1_000), theirs, mine, MADE_AND_DELETED) != []
+
+
+@pytest.mark.parametrize("mode", [Mode.ORDER, Mode.FINAL])
+def test_headers_count_where_no_timing_changes_which_record_is_the_last(mode: Mode) -> None:
+    theirs: Output = {"6b": [("78", 1, (("n", "31"),))]}
+    found = differences(create_case(mode, 0), theirs, MADE, MADE)
+    assert bool(found) is (mode is Mode.ORDER)
