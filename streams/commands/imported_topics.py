@@ -24,12 +24,25 @@ from streams.topology.build import Topology
 from streams.topology.expand import name_changelog_topic
 
 _SUFFIXES = ("-changelog", "-repartition")
-_GENERATED_NAMES = re.compile(
-    r"KSTREAM-OUTERSHARED-\d{10}-store(?=-changelog$)"
-    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d{10}-topic$"
-    r"|KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-\d{10}(?=-changelog$)"
+_GENERATED_NAMES = (
+    (re.compile(r"KSTREAM-(JOIN|OUTER)THIS-\d{10}-store"), "-this-join-store"),
+    (re.compile(r"KSTREAM-(JOIN|OUTER)OTHER-\d{10}-store"), "-other-join-store"),
+    (re.compile(r"KSTREAM-OUTERSHARED-\d{10}-store"), "-shared-join-store"),
+    (
+        re.compile(r"KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-\d{10}-topic"),
+        "-subscription-registration-topic",
+    ),
+    (
+        re.compile(r"KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-\d{10}-topic"),
+        "-subscription-response-topic",
+    ),
+    (
+        re.compile(r"KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-\d{10}"),
+        "-subscription-store",
+    ),
 )
-"""Matches the names in Java of stores and topics that no argument of a step can name."""
+"""The names that Java generates for stores and topics of joins, and the ends of the names here
+which `internal_names` replaces by them."""
 
 
 def check_imported_topics(
@@ -80,21 +93,45 @@ def _check_names(topology: Topology, counts: Mapping[str, int], groups: Iterable
             "does not have"
         )
     sentences.append(_advise_names(bool(others), bool(absent)))
-    raise ConfigError(". ".join(sentences) + advise_internal_names(others))
+    raise ConfigError(". ".join(sentences) + advise_internal_names(topology, counts))
 
 
-def advise_internal_names(topics: Iterable[str]) -> str:
-    """Return how names that Java has generated are given, for a message; empty if there are none.
+def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
+    """Return how the names of joins that Java has generated are given; empty if there are none.
 
-    `topics` are those of Kafka Streams that this application does not use.
+    `topics` are those of the cluster. Where Java has one name of a kind, and this application lacks
+    one, they belong together.
     """
-    found = [match[0] for topic in topics if (match := _GENERATED_NAMES.search(topic))]
-    if not found:
+    existing, needed = set(topics), list_internal_topics(topology).keys()
+    theirs = _list_names(topology, existing - needed)
+    mine = _list_names(topology, needed - existing)
+    pairs: dict[str, str] = {}
+    unclear: list[str] = []
+    for generated, ending in _GENERATED_NAMES:
+        in_java = [name for name in theirs if generated.fullmatch(name)]
+        here = [name for name in mine if name.endswith(ending)]
+        if len(in_java) == len(here) == 1:
+            pairs[here[0]] = in_java[0]
+        else:
+            unclear += in_java
+    if not pairs and not unclear:
         return ""
-    return (
-        f". For {', '.join(map(repr, found))} name the join here, and give Java's names of its "
-        "store and topics to App(..., internal_names={name here: name in Java})"
-    )
+    advice = ". Java has generated names for joins, which App(..., internal_names=...) gives here"
+    if pairs:
+        advice += f": internal_names={pairs}"
+    if unclear:
+        advice += (
+            f"; for {', '.join(map(repr, unclear))} name the joins here, and add the names of "
+            "their stores and topics, without the application's id"
+        )
+    return advice
+
+
+def _list_names(topology: Topology, topics: Iterable[str]) -> list[str]:
+    """Return the names of stores and of topics without the application's id, sorted."""
+    prefix = f"{topology.application_id}-"
+    own = sorted(topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix))
+    return [name.removesuffix("-changelog") for name in own]
 
 
 def _advise_names(has_others: bool, has_absent: bool) -> str:

@@ -133,11 +133,12 @@ class OffsetImport:
         mine = {topic for sub in self._topology.subtopologies for topic in sub.sources}
         theirs = {partition.topic for partition in self._committed}
         if others := sorted(theirs - mine):
+            names = advise_internal_names(self._topology, self._clients.partition_counts)
             raise ConfigError(
                 f"Kafka Streams has committed offsets of {', '.join(map(repr, others))}, which "
                 f"this application does not read (it reads {', '.join(sorted(mine))}). Give its "
                 "steps the names that they have in Java: name= of group_by and of repartition "
-                f"names a repartition topic{advise_internal_names(others)}"
+                f"names a repartition topic{names}"
             )
 
     def _refuse_inputs_without_offset(self) -> None:
