@@ -2,22 +2,27 @@
 
 `make ci-full` runs them. Without a fault in a running application are the alerts that take minutes
 at any scale (a lag or a commit of many seconds, figures of the week before), those of a broker that
-is overloaded, and those of logs and stores that are damaged: `test_alert_rules` judges these.
+is overloaded, of a thread that is replaced and of stores that are rebuilt again and again:
+`test_alert_rules` judges these.
 """
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Event, Thread
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
+from coordinator.shard.placement import partition_for
 from tests.monitoring.monitored import Monitored
 from tests.monitoring.prometheus import fetch
 
+SHARDS = 50
+"""The default of `offsets.topic.num.partitions`."""
 TIMEOUT_S = 1
 OPEN_TRANSACTIONS = 8
 UNREACHED = ",".join(f"words-in-{partition}:1000000000" for partition in range(6))
@@ -104,4 +109,28 @@ def test_queries_are_slow(monitored: Monitored) -> None:
 def test_more_is_asked_than_a_worker_answers(monitored: Monitored) -> None:
     with ask_repeatedly(monitored, wait_ms=1_000, clients=3 * 40):
         monitored.wait_for_alerts("MillraceQueriesFail", "MillraceQueriesRefused")
+    monitored.wait_for_alerts()
+
+
+def test_the_log_of_a_coordinator_is_damaged(monitored: Monitored) -> None:
+    broker = monitored.broker
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "readers"})
+    for offset in (1, 2, 3):
+        consumer.commit(offsets=[TopicPartition("words-out", 0, offset)], asynchronous=False)
+    consumer.close()
+    shard = partition_for("readers", SHARDS)
+    assert shard != partition_for("words", SHARDS), "the application's own shard is another one"
+    (log,) = (broker.data_dir / f"__consumer_offsets-{shard}").glob("*.log")
+    monitored.wait_for_alerts()
+
+    broker.end(signal.SIGTERM)
+    whole = log.read_bytes()
+    damaged_at = whole.index(b"readers")  # in the first batch, so that it can't be a torn write
+    log.write_bytes(whole[:damaged_at] + b"R" + whole[damaged_at + 1 :])
+    broker.start()
+    monitored.wait_for_alerts("MillraceCoordinatorShardFailed", "MillracePartitionsOffline")
+
+    broker.end(signal.SIGTERM)
+    log.write_bytes(whole)
+    broker.start()
     monitored.wait_for_alerts()
