@@ -8,6 +8,9 @@ _LOOK_AT_GROUP = "millrace group describe APPLICATION --bootstrap-servers SERVER
 _LOOK_AT_HEALTH = "curl -s http://ADDRESS/health"
 _LOOK_AT_METRICS = "millrace metrics ADDRESS --watch"
 _LOOK_AT_TRANSACTIONS = "millrace txn list --bootstrap-servers SERVERS"
+_LOOK_AT_DEAD_LETTERS = (
+    "millrace consume DEAD_LETTER_TOPIC --from 15m --count 5 --metadata --bootstrap-servers SERVERS"
+)
 _ABORT_HANGING = (
     "millrace txn abort --topic TOPIC --partition PARTITION --start-offset OFFSET "
     "--bootstrap-servers SERVERS"
@@ -132,7 +135,7 @@ WARNING_ALERTS = (
         consequence="They are in no result until they are processed again.",
         end="Five minutes after the last such record. What was written stays in the "
         "dead-letter topic until somebody [processes it again](errors.md).",
-        commands=("millrace consume DEAD_LETTER_TOPIC --from beginning --count 5 --metadata",),
+        commands=(_LOOK_AT_DEAD_LETTERS,),
         explanation="Records that a function or a serde refuses, in such a number that a producer "
         "of the input or a new version of the application is wrong. The headers of a dead letter "
         "say which error, from which topic, partition and offset ([errors](errors.md)).",

@@ -64,6 +64,8 @@ def read_command(line: str) -> list[str]:
 def test_an_alert_has_commands_that_exist_and_says_when_it_ends(alert: Alert) -> None:
     ours = [each for each in alert.commands if each.startswith("millrace ")]
     assert {option for line in ours for option in read_command(line)} == set()
+    ask_brokers = {"group", "txn", "topics", "consume", "doctor"}
+    assert all("--bootstrap-servers SERVERS" in e for e in ours if e.split()[1] in ask_brokers)
     others = {each.split()[0] for each in alert.commands} - {"millrace"}
     assert others <= {"curl", "df", "iostat", "kafka-configs.sh"}
     assert alert.commands
