@@ -145,7 +145,7 @@ class BrokerConfig:
         if self.host.startswith("[") and self.host.endswith("]"):
             # An IPv6 address as it stands in host:port.
             object.__setattr__(self, "host", self.host[1:-1])
-        self._check_abilities()
+        self._check_supported_by_single_broker()
         for name, low, high in RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
@@ -178,7 +178,7 @@ class BrokerConfig:
                     f"{_dotted_name(session)}={getattr(self, session)}"
                 )
 
-    def _check_abilities(self) -> None:
+    def _check_supported_by_single_broker(self) -> None:
         """Raise WrongSetting for what another broker could do, and this one can not."""
         if self.default_replication_factor > 1:
             raise WrongSetting(

@@ -78,7 +78,7 @@ class Coordinators:
         `group_configs` returns what is set for a group, by its id.
         """
         self._topics = topics
-        self._local_markers = LocalMarkers(self._write_unrefusable_marker)
+        self._local_markers = LocalMarkers(self._write_marker_with_highest_epoch)
         self._loader = ShardLoader(clock, scheduler)
         self._group_configs = group_configs
         self.new_id = new_id
@@ -256,7 +256,9 @@ class Coordinators:
             ended.transaction_version,
         )
 
-    def _write_unrefusable_marker(self, partition: TopicPartition, ended: TransactionEnded) -> None:
+    def _write_marker_with_highest_epoch(
+        self, partition: TopicPartition, ended: TransactionEnded
+    ) -> None:
         """Write a marker of this broker's coordinator, at the highest coordinator epoch seen there.
 
         No other coordinator could have taken over: a higher epoch that a partition has seen came by

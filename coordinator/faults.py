@@ -254,7 +254,7 @@ class Faults:
                     return True
         return False
 
-    def take_writable_bytes(self, size_bytes: int, path: PurePath) -> int:
+    def use_up_writable_bytes(self, size_bytes: int, path: PurePath) -> int:
         """Return how many of the bytes may be written: fewer than all on a full disk."""
         with self._lock:
             for rule in self.disk_rules:

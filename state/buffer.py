@@ -128,7 +128,7 @@ class BufferStore(DiskBackedStore):
     def min_time_ms(self) -> int:
         """Return the time in ms at which the first change leaves, `TIME_MAX` if there is none."""
         if self._changes is None:
-            self._read_changes()
+            self._get_or_read_changes()
         return self._heap[0][0] if self._heap else TIME_MAX
 
     def peek_first(self) -> tuple[KeyBytes, BufferedChange]:
@@ -137,7 +137,7 @@ class BufferStore(DiskBackedStore):
         Raises IndexError if the buffer is empty.
         """
         if self._changes is None:
-            self._read_changes()
+            self._get_or_read_changes()
         assert self._changes is not None
         key = self._heap[0][1]
         return key, _to_change(self._changes[key])
@@ -154,7 +154,7 @@ class BufferStore(DiskBackedStore):
     def find_change(self, key: bytes) -> BufferedChange | None:
         """Return the buffered change of `key`, or None."""
         if self._changes is None:
-            self._read_changes()
+            self._get_or_read_changes()
         assert self._changes is not None
         waits = self._changes.get(key)
         return None if waits is None else _to_change(waits)
@@ -162,7 +162,7 @@ class BufferStore(DiskBackedStore):
     def buffered_keys(self) -> Iterable[bytes]:
         """Return the keys of all buffered changes, in no order."""
         if self._changes is None:
-            self._read_changes()
+            self._get_or_read_changes()
         assert self._changes is not None
         return self._changes.keys()
 
@@ -170,7 +170,7 @@ class BufferStore(DiskBackedStore):
     def record_count(self) -> int:
         """Return the number of buffered changes."""
         if self._changes is None:
-            self._read_changes()
+            self._get_or_read_changes()
         return len(self._heap)
 
     @property
@@ -179,7 +179,7 @@ class BufferStore(DiskBackedStore):
 
         The first call counts all changes; writes keep the count from then on.
         """
-        changes = self._read_changes() if self._changes is None else self._changes
+        changes = self._get_or_read_changes() if self._changes is None else self._changes
         if self._size_bytes is None:
             self._size_bytes = sum(_count_bytes(key, change) for key, change in changes.items())
         return self._size_bytes
@@ -266,9 +266,9 @@ class BufferStore(DiskBackedStore):
         """Return the changes, read from disk if needed, or raise RuntimeError after the drain."""
         if self._drained is not None:
             raise RuntimeError(f"store {self.name!r}: a write after drain would miss the changelog")
-        return self._read_changes() if self._changes is None else self._changes
+        return self._get_or_read_changes() if self._changes is None else self._changes
 
-    def _read_changes(self) -> dict[bytes, TimedChange]:
+    def _get_or_read_changes(self) -> dict[bytes, TimedChange]:
         """Read all buffered changes from disk into memory and return them by key."""
         changes: dict[bytes, TimedChange] = {}
         for key, stored in self._disk.range(None, None):

@@ -44,7 +44,7 @@ def delete_unused_tasks(
                 shutil.rmtree(path)
             elif not is_task_directory(path.name) or path.name in kept_tasks:
                 continue
-            elif _delete_if_unused(state_directory, path, now_ms - delay_ms):
+            elif _try_delete_unused(state_directory, path, now_ms - delay_ms):
                 removed.append(path.name)
         except FileNotFoundError:
             continue  # another process has deleted it
@@ -68,7 +68,7 @@ def lock_application(path: Path) -> Iterator[None]:
         yield
 
 
-def _delete_if_unused(
+def _try_delete_unused(
     state_directory: StateDirectory, task_path: Path, used_before_ms: int
 ) -> bool:
     """Delete a task's directory and return True, unless it was used since or is locked."""

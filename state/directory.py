@@ -28,7 +28,7 @@ from uuid import UUID
 
 from state.errors import DirectoryLocked, StateError
 from state.locks import ProcessFileLock, lock_exclusively
-from state.subtopologies import SubtopologyContents, number_directories
+from state.subtopologies import SubtopologyContents, match_directory_numbers_by_likeness
 
 FORMAT = 1
 """The version of the directory's format: increased when older versions can't use what is new."""
@@ -202,7 +202,7 @@ class StateDirectory:
         _replace_file_atomically(path, f"{identity}\n")
         return identity
 
-    def number_subtopologies(
+    def assign_and_save_directory_numbers(
         self, subtopologies: Mapping[int, SubtopologyContents]
     ) -> dict[int, int]:
         """Return the directory number of each sub-topology on this machine, and write it to disk.
@@ -212,7 +212,7 @@ class StateDirectory:
         try:
             with lock_exclusively(self.path / _SUBTOPOLOGIES_LOCK):
                 known = self._read_subtopologies()
-                numbers = number_directories(known, subtopologies)
+                numbers = match_directory_numbers_by_likeness(known, subtopologies)
                 now = known | {
                     numbers[number]: contents for number, contents in subtopologies.items()
                 }

@@ -50,7 +50,7 @@ class KeyValueStore(TransactionalStore[K, V]):
         except Exception as error:
             raise create_store_serde_error(self.name, "key", key, error) from error
         held = self._overlay.get(encoded)
-        return self._take_for_update(encoded, key) if held is None else held
+        return self._move_to_overlay_for_update(encoded, key) if held is None else held
 
     def put(self, key: K, value: V | None, timestamp_ms: int | None = None) -> None:
         """Set the value of `key`; None deletes it."""

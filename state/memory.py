@@ -110,7 +110,7 @@ class MemoryDisk:
     def range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool = False
     ) -> Iterator[DiskEntry]:
-        keys = self._keys or self._sort_keys()
+        keys = self._keys or self._get_or_sort_keys()
         if first is not None and end is not None and first >= end:
             return
         ordered = keys.keys_between_reversed if reverse else keys.keys_between
@@ -152,7 +152,7 @@ class MemoryDisk:
         self._apply_changes(changes)
         self._checkpoint = checkpoint
 
-    def _sort_keys(self) -> SortedKeys:
+    def _get_or_sort_keys(self) -> SortedKeys:
         with self._ordering:
             if self._keys is None:
                 self._keys = SortedKeys(self._data, self._piece_keys_max)

@@ -193,7 +193,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
     def _live_from_ms(self) -> int:
         return max(self._stream_time_ms - self._retention_ms + 1, 0)
 
-    def _admit_write(self, time_ms: int) -> bool:
+    def _try_admit_write(self, time_ms: int) -> bool:
         """Advance stream time to `time_ms` and return whether a write at that time is kept.
 
         A write that has expired is counted in `dropped`. Raises ValueError for a negative time.

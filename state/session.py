@@ -67,7 +67,7 @@ class SessionStore(SessionLayout[V]):
         encoded = self._serialize_key(session.key)
         if self._drained is not None:
             raise create_write_after_drain_error(self.name)
-        if self._admit_write(session.end_ms):
+        if self._try_admit_write(session.end_ms):
             self._write_value(self._build_disk_key(encoded, session), session, value, timestamp_ms)
             self._remember_session_bounds(encoded, session)
 
@@ -143,7 +143,7 @@ class SessionStore(SessionLayout[V]):
 
         They end at `earliest_end_ms` or later and start at `latest_start_ms` or earlier.
         """
-        recent = self._find_recent_windows(earliest_end_ms, latest_start_ms)
+        recent = self._find_recent_windows_or_begin_keeping(earliest_end_ms, latest_start_ms)
         if recent is None:
             return self._iterate_sessions_of_key(
                 key, earliest_end_ms, latest_start_ms, reverse=False
@@ -159,9 +159,9 @@ class SessionStore(SessionLayout[V]):
         and `take_entry_for_merged` need.
         """
         key_bytes = self._serialize_key(key)
-        recent = self._find_recent_windows(earliest_end_ms, latest_start_ms)
+        recent = self._find_recent_windows_or_begin_keeping(earliest_end_ms, latest_start_ms)
         if recent is not None:
-            return key_bytes, self._find_in_memory(
+            return key_bytes, self._find_sessions_to_merge_in_memory(
                 recent, key, key_bytes, earliest_end_ms, latest_start_ms
             )
         found = self._iterate_sessions_of_key(key, earliest_end_ms, latest_start_ms, reverse=False)
@@ -183,7 +183,7 @@ class SessionStore(SessionLayout[V]):
             self._recent.remove_entry(key_bytes, session.end_ms, bounds)
         held = self._overlay.get(disk_key)
         if held is None:
-            held = self._take_for_update(disk_key, session)
+            held = self._move_to_overlay_for_update(disk_key, session)
         held.value, held.timestamp_ms = None, timestamp_ms
         return held
 
@@ -202,7 +202,7 @@ class SessionStore(SessionLayout[V]):
         if self._drained is not None:
             raise create_write_after_drain_error(self.name)
         end_ms = session.end_ms
-        if not self._admit_write(end_ms):
+        if not self._try_admit_write(end_ms):
             return None
         bounds = pack_session(end_ms, session.start_ms)
         recent = self._recent
@@ -214,7 +214,7 @@ class SessionStore(SessionLayout[V]):
             return held
         # Without a changelog, a crash may have left sessions on disk that no search finds.
         if recent is None or found is None or disk_key in found:
-            return self._take_for_update(disk_key, session)
+            return self._move_to_overlay_for_update(disk_key, session)
         own_session = self._copy_key(session, disk_key)
         if self._early is None:
             held = StoreEntry(own_session, None, -1, None)
@@ -279,7 +279,7 @@ class SessionStore(SessionLayout[V]):
         if self._recent is not None:
             self._recent.restart(self._stream_time_ms + 1)
 
-    def _find_recent_windows(
+    def _find_recent_windows_or_begin_keeping(
         self, earliest_end_ms: int, latest_start_ms: int
     ) -> RecentWindows | None:
         """Return the bounds in memory if they are all that a search needs, else None.
@@ -303,13 +303,15 @@ class SessionStore(SessionLayout[V]):
     ) -> Iterator[tuple[Windowed[Any], V]]:
         """Yield the sessions that a search finds, where all such sessions are in memory."""
         key_bytes = self._serialize_key(key)
-        found = self._find_in_memory(recent, key, key_bytes, earliest_end_ms, latest_start_ms)
+        found = self._find_sessions_to_merge_in_memory(
+            recent, key, key_bytes, earliest_end_ms, latest_start_ms
+        )
         for disk_key, entry in found.items():
             value = self._overlay.get(disk_key, entry).value  # it may have been written meanwhile
             if value is not None:
                 yield Windowed(key, entry.key.start_ms, entry.key.end_ms), value
 
-    def _find_in_memory(
+    def _find_sessions_to_merge_in_memory(
         self,
         recent: RecentWindows,
         key: Any,

@@ -100,10 +100,10 @@ def decode_changelog_entry(
     """Decode a record of a changelog. Raises ValueError for bytes that are too short."""
     match kind:
         case "window":
-            start_ms, _ = unpack_window(_take_suffix(key, WINDOW_SUFFIX_BYTES))
+            start_ms, _ = unpack_window(_require_window_suffix(key, WINDOW_SUFFIX_BYTES))
             return StoredEntry(key[:-WINDOW_SUFFIX_BYTES], start_ms, None, timestamp_ms, value)
         case "session":
-            end_ms, start_ms = unpack_session(_take_suffix(key, SESSION_SUFFIX_BYTES))
+            end_ms, start_ms = unpack_session(_require_window_suffix(key, SESSION_SUFFIX_BYTES))
             return StoredEntry(key[:-SESSION_SUFFIX_BYTES], start_ms, end_ms, timestamp_ms, value)
         case "buffer" if value is not None:
             change, _ = decode_change(value)
@@ -117,7 +117,7 @@ def _read_time(data: bytes) -> int:
     return unpack_time(data[:TIMESTAMP_BYTES])[0]  # type: ignore[no-any-return]
 
 
-def _take_suffix(key: bytes, length: int) -> bytes:
+def _require_window_suffix(key: bytes, length: int) -> bytes:
     if len(key) < length:
         raise ValueError(f"a key of {len(key)} bytes has no window: {length} bytes are needed")
     return key[-length:]

@@ -25,7 +25,7 @@ class SubtopologyContents(NamedTuple):
     stores: frozenset[str]
 
 
-def number_directories(
+def match_directory_numbers_by_likeness(
     known_directories: Mapping[int, SubtopologyContents],
     subtopologies: Mapping[int, SubtopologyContents],
 ) -> dict[int, int]:

@@ -317,7 +317,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
         self._cache.add_read_entry(self._cached, disk_key, held)
         return held
 
-    def _take_for_update(self, disk_key: bytes, key: K) -> StoreEntry[K, V]:
+    def _move_to_overlay_for_update(self, disk_key: bytes, key: K) -> StoreEntry[K, V]:
         """Move the entry of a key from cache or disk to the overlay, for changing, and return it.
 
         It belongs to this transaction from now on, and is discarded with it in a rollback.

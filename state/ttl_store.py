@@ -35,8 +35,8 @@ class TtlStore(KeyValueStore[K, V]):
     """Stores the latest value of each key until it is `ttl_ms` of stream time old.
 
     `put` and `delete` advance stream time; before `get_entry_for_update` the caller does, by
-    `admit_write` or `advance_stream_time`. A value that has expired before it is put is dropped,
-    and `dropped` counts it: the key keeps its value. Deletions are never dropped.
+    `try_admit_write` or `advance_stream_time`. A value that has expired before it is put is
+    dropped, and `dropped` counts it: the key keeps its value. Deletions are never dropped.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class TtlStore(KeyValueStore[K, V]):
         if timestamp_ms > self._stream_time_ms:
             self._stream_time_ms = timestamp_ms
 
-    def admit_write(self, timestamp_ms: int, *, deletes: bool) -> bool:
+    def try_admit_write(self, timestamp_ms: int, *, deletes: bool) -> bool:
         """Return whether `put` would keep a write of `timestamp_ms`, and advance stream time if so.
 
         A deletion is always kept; a value that has expired is not, and is counted in `dropped`.
@@ -127,12 +127,14 @@ class TtlStore(KeyValueStore[K, V]):
         """Serialise the overlay, with deletions of the expired entries that the sweep finds."""
         times = [entry.timestamp_ms for entry in self._overlay.values()]
         self.advance_stream_time(max(times, default=-1))
-        for key, stored in self._sweep.take_next_entries(len(self._overlay), self._stream_time_ms):
+        for key, stored in self._sweep.advance_to_next_entries(
+            len(self._overlay), self._stream_time_ms
+        ):
             if key not in self._overlay and not self._is_live(unpack_time(stored[:8])[0]):
-                self._overlay[key] = self._take_expired_as_deletion(key, stored)
+                self._overlay[key] = self._pop_expired_as_deletion(key, stored)
         return super()._serialize_writes()
 
-    def _take_expired_as_deletion(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
+    def _pop_expired_as_deletion(self, disk_key: bytes, stored_value: bytes) -> StoreEntry[K, V]:
         """Take an expired entry out of the cache, and return it as a deletion to be written."""
         entry = self._cached.entries.pop(disk_key, None)
         if entry is None:

@@ -25,7 +25,7 @@ class TtlSweep:
         self._next_key: bytes | None = None
         self._round_started_ms = self._rests_until_ms = -1
 
-    def take_next_entries(self, write_count: int, stream_time_ms: int) -> list[DiskEntry]:
+    def advance_to_next_entries(self, write_count: int, stream_time_ms: int) -> list[DiskEntry]:
         """Return the next entries on disk to check for expiry, and move the sweep past them.
 
         They are in the order of their keys. None are returned while the sweep rests: where a round

@@ -28,7 +28,7 @@ class VersionRewrite:
         """The number of entries that the walk has come past."""
         self.is_complete = False
 
-    def take_next_entries(self, write_count: int, write_bytes: int) -> dict[bytes, bytes]:
+    def advance_to_next_entries(self, write_count: int, write_bytes: int) -> dict[bytes, bytes]:
         """Return the next entries on disk by their keys, and move the walk past them.
 
         `write_count` and `write_bytes` are what the running transaction has written.

@@ -244,10 +244,10 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         While the store is rewritten, the next versions on disk are among them.
         """
         if self._drained is None:
-            self._expired_keys = self._list_expired_in_next_sweep()
+            self._expired_keys = self._advance_sweep_and_list_expired()
             changes = self._overlay
             if self._rewrite is not None:
-                again = self._rewrite.take_next_entries(len(changes), self._overlay_bytes)
+                again = self._rewrite.advance_to_next_entries(len(changes), self._overlay_bytes)
                 for key in self._expired_keys:
                     again.pop(key, None)
                 changes = again | changes
@@ -336,7 +336,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._cached.entries[key_bytes] = entry
         self._cached.bytes += estimate_entry_bytes(key_bytes, entry.stored or b"")
 
-    def _list_expired_in_next_sweep(self) -> list[bytes]:
+    def _advance_sweep_and_list_expired(self) -> list[bytes]:
         """Find expired versions among the sweep's next entries, and return their keys on disk.
 
         The older versions of a key come first. A version has expired if its successor is as old as
@@ -346,7 +346,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         """
         horizon_ms = self._stream_time_ms - self._history_ms
         dead: dict[bytes, None] = {}
-        for disk_key, stored in self._sweep.take_next_entries(
+        for disk_key, stored in self._sweep.advance_to_next_entries(
             len(self._overlay), self._stream_time_ms
         ):
             key = disk_key[:-VERSION_SUFFIX_BYTES]

@@ -75,7 +75,7 @@ class WindowStore(SegmentedStore[V]):
         encoded = self._serialize_key(key)
         if self._drained is not None:
             raise create_write_after_drain_error(self.name)
-        if not self._admit_write(window_start_ms):
+        if not self._try_admit_write(window_start_ms):
             return False
         disk_key = self._build_disk_key(encoded, window_start_ms, 0)
         self._write_value(disk_key, self._create_window(key, window_start_ms), value, timestamp_ms)
@@ -108,7 +108,7 @@ class WindowStore(SegmentedStore[V]):
         # A cached entry has its window already.
         cached = self._cached.entries.get(disk_key)
         window = self._create_window(key, window_start_ms) if cached is None else cached.key
-        return self._take_for_update(disk_key, window)
+        return self._move_to_overlay_for_update(disk_key, window)
 
     def _encode_key_affixes(self, window_start_ms: int) -> tuple[Segment, WindowSuffix]:
         """Return the bytes before and after a key on disk, for a window that starts then.

@@ -78,7 +78,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         if value is None:
             return True
         serialized: Any = self._serialize_put(value)
-        if not self._admit_write(window_start_ms):
+        if not self._try_admit_write(window_start_ms):
             return False
         if self._size_limit is not None:
             self._refuse_large_change(key, len(encoded) + WINDOW_SUFFIX_BYTES + len(serialized))

@@ -229,14 +229,14 @@ def _read_partitions(
     available = 0
     failed = False
     for fetch_partition in fetch.partitions:
-        partition = _find_partition(fetch_partition, topics)
+        partition = _resolve_name_and_find_partition(fetch_partition, topics)
         if isinstance(partition, Code):
             unknown.append(_build_failed_result(fetch_partition, partition))
             continue
         partitions.append(partition)
         try:
             # Until something was found, the first batch counts whatever the limits.
-            result, more = _read_partition(
+            result, more = _read_partition_into(
                 fetch_partition,
                 partition,
                 limits.read_committed,
@@ -254,7 +254,9 @@ def _read_partitions(
     return _ReadAttempt(results + unknown, is_enough, partitions, found)
 
 
-def _find_partition(fetch_partition: FetchPartition, topics: TopicRegistry) -> PartitionLog | Code:
+def _resolve_name_and_find_partition(
+    fetch_partition: FetchPartition, topics: TopicRegistry
+) -> PartitionLog | Code:
     topic: Any
     if isinstance(fetch_partition.topic, UUID):
         topic = topics.by_id(fetch_partition.topic)
@@ -270,7 +272,7 @@ def _find_partition(fetch_partition: FetchPartition, topics: TopicRegistry) -> P
     return partition_of(topic, fetch_partition.partition) or Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _read_partition(
+def _read_partition_into(
     fetch_partition: FetchPartition,
     partition: PartitionLog,
     read_committed: bool,

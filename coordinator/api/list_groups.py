@@ -36,7 +36,7 @@ def handle_request(
                 "group_state": group.phase,
                 "group_type": group.kind,
             }
-            for group in context.services.coordinators.groups.list_groups()
+            for group in context.services.coordinators.groups.list_groups_unless_loading()
             if (not states or group.phase.lower() in states) and (not types or group.kind in types)
         ]
     )

@@ -96,7 +96,7 @@ def _list_offset(
         raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{requested.partition_index}")
     partition.check_open()
     check_leader_epoch(getattr(requested, "current_leader_epoch", -1))
-    found = _find_offset(partition, requested.timestamp, read_committed)
+    found = _find_offset_for_timestamp(partition, requested.timestamp, read_committed)
     if found is None:
         return {"partition_index": requested.partition_index}
     offset, timestamp_ms = found
@@ -108,7 +108,7 @@ def _list_offset(
     }
 
 
-def _find_offset(
+def _find_offset_for_timestamp(
     partition: PartitionLog, timestamp_ms: int, read_committed: bool
 ) -> OffsetAndTimestamp | None:
     """Return the offset and timestamp found for a timestamp or special value, or None.

@@ -57,7 +57,7 @@ class RequestCounters:
     def __init__(self) -> None:
         self._by_key: dict[int, ApiCounters] = {}
 
-    def require_counters(self, api_key: int, name: str) -> ApiCounters:
+    def get_or_add_counters(self, api_key: int, name: str) -> ApiCounters:
         """Return the counters of an API, which are made with its first request."""
         counters = self._by_key.get(api_key)
         if counters is None:

@@ -263,7 +263,7 @@ class Router:
             read_frame,
             api.handle_request,
             getattr(api, "build_error_response", _refuse_with_code),
-            self._services.request_counters.require_counters(
+            self._services.request_counters.get_or_add_counters(
                 api.API_KEY, schema.request_type.__name__.removesuffix("Request")
             ),
             create_error_collector(schema.response_type),

@@ -22,7 +22,7 @@ from coordinator.api.streams_heartbeat_answer import (
     build_streams_response,
     encode_streams_answer,
 )
-from coordinator.api.streams_topology import check_changelogs, to_topology
+from coordinator.api.streams_topology import refuse_changelog_partition_counts, to_topology
 from coordinator.errors import Code, Refused
 from coordinator.groups.streams.command import StreamsHeartbeat, StreamsHeartbeatAnswer
 from coordinator.groups.streams.configure import StreamsStatus, StreamsStatusCode
@@ -92,7 +92,7 @@ def _to_checked_command(
     topology = None if request.topology is None else to_topology(request.topology)
     _check_request(request)
     if request.topology is not None:
-        check_changelogs(request.topology)
+        refuse_changelog_partition_counts(request.topology)
     timeout_ms = to_ms(request.rebalance_timeout)
     endpoint, tags = request.user_endpoint, request.client_tags
     return StreamsHeartbeat(

@@ -53,7 +53,7 @@ def to_topology(topology: Topology) -> StreamsTopology:
     return StreamsTopology(topology.epoch, tuple(map(_to_subtopology, topology.subtopologies)))
 
 
-def check_changelogs(topology: Topology) -> None:
+def refuse_changelog_partition_counts(topology: Topology) -> None:
     """Raise Refused (STREAMS_INVALID_TOPOLOGY) if a changelog says how many partitions it has."""
     for subtopology in topology.subtopologies:
         for changelog in subtopology.state_changelog_topics:

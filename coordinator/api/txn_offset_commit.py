@@ -45,7 +45,9 @@ def handle_request(
         try:
             codes = _stage_offsets(request, context, requested.offsets)
         except Refused as error:
-            codes = requested.refuse_all(_translate_loading_code(error.code, context.version))
+            codes = requested.refuse_all(
+                _translate_loading_code_for_old_clients(error.code, context.version)
+            )
     return context.build_response(topics=requested.build_topics(codes))
 
 
@@ -87,7 +89,7 @@ def _stage_offsets(
     )
 
 
-def _translate_loading_code(code: Code, version: int) -> Code:
+def _translate_loading_code_for_old_clients(code: Code, version: int) -> Code:
     """Translate the code of a group that is being loaded to one that old clients can take."""
     if version < 2 and code is Code.COORDINATOR_LOAD_IN_PROGRESS:
         return Code.COORDINATOR_NOT_AVAILABLE

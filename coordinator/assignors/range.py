@@ -48,7 +48,7 @@ def assign(members: Members, topics: Topics) -> Assignment:
     if by_rack:
         _assign_by_rack(topic_assignments, assignment)
     for topic_assignment in topic_assignments:
-        topic_assignment.give_ranges(assignment, same_rack=False)
+        topic_assignment.fill_quotas_with_free_partitions(assignment, same_rack=False)
     if by_rack:
         for assigned in assignment.values():
             assigned.sort()
@@ -89,7 +89,7 @@ class _TopicAssignment:
         for partition in partitions:
             del self._unassigned[partition]
 
-    def give_ranges(self, assignment: Assignment, *, same_rack: bool) -> None:
+    def fill_quotas_with_free_partitions(self, assignment: Assignment, *, same_rack: bool) -> None:
         """Fill each consumer's quota with free partitions; with `same_rack` only from its rack."""
         for consumer in self.consumers:
             candidates = [
@@ -111,7 +111,7 @@ def _assign_by_rack(topic_assignments: Sequence[_TopicAssignment], assignment: A
         if len(group) > 1:
             _assign_copartitioned(group, assignment)
         elif group[0].racks_matter:
-            group[0].give_ranges(assignment, same_rack=True)
+            group[0].fill_quotas_with_free_partitions(assignment, same_rack=True)
 
 
 def _assign_copartitioned(

@@ -82,7 +82,7 @@ class DeletedTopicCleanup:
     def _retry_refused_tombstones(self) -> None:
         """Forget the offsets of the deleted topics whose tombstones were refused before."""
         self._retry_timer = None
-        self.forget_offsets(self._offsets.take_topics_with_refused_tombstones())
+        self.forget_offsets(self._offsets.pop_topics_with_refused_tombstones())
 
     def close(self) -> None:
         """Cancel the next retry."""

@@ -68,14 +68,14 @@ class OffsetExpiry:
     def _begin_sweep_or_run_slice(self, key: int) -> None:
         """Start the sweep of a shard whose interval has passed, or run the next slice."""
         if key == NEXT_SLICE:
-            self._run_slice()
+            self._append_tombstones_in_slice()
         else:
             self._timers.set_timer(key, self._config.retention_check_interval_ms)
             self._sweeps.append(_Sweep(self._shards.all[key]))
         if self._sweeps:
             self._timers.set_timer(NEXT_SLICE, 0)
 
-    def _run_slice(self) -> None:
+    def _append_tombstones_in_slice(self) -> None:
         """Run one slice of the pending sweeps in turn; end a sweep whose tombstones are refused."""
         left = SLICE_SIZE
         while self._sweeps and left > 0:
@@ -98,7 +98,7 @@ class OffsetExpiry:
         records: list[Record] = []
         deleted_group_ids: list[str] = []
         expirations = 0
-        while max_count > 0 and sweep.select_partitions_if_any_left(max_count):
+        while max_count > 0 and sweep.try_advance_to_next_partitions(max_count):
             max_count -= 1 + len(sweep.partitions)
             expired = self._find_expired(shard, sweep.group_id, sweep.partitions, now_ms)
             expirations += len(expired.tombstones)
@@ -145,7 +145,7 @@ class _Sweep:
         self._groups = deque(iterate_group_ids(shard))
         self._remaining_partitions: deque[TopicPartition] = deque()  # of the group, for later calls
 
-    def select_partitions_if_any_left(self, max_count: int) -> bool:
+    def try_advance_to_next_partitions(self, max_count: int) -> bool:
         """Select at most `max_count` more partitions of a group; return False if none are left."""
         if not self._remaining_partitions:
             if not self._groups:

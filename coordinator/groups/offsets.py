@@ -224,7 +224,7 @@ class GroupOffsets:
         None of the topics may be made again before this is done: offsets that are committed for it
         meanwhile might go as well. A shard that is being loaded or has resigned keeps their names
         (see `forget_topics_after_load`), and so does one whose log refuses a tombstone (see
-        `take_topics_with_refused_tombstones`). A damaged shard serves no offsets: it deletes them
+        `pop_topics_with_refused_tombstones`). A damaged shard serves no offsets: it deletes them
         when it loads again (see `forget_deleted_while_failed`).
         """
         for index, shard in enumerate(self._shards.all):
@@ -285,7 +285,7 @@ class GroupOffsets:
         """Return whether a shard has still to delete the offsets of this deleted topic."""
         return any(topic in shard.deleted_topics for shard in self._shards.all)
 
-    def take_topics_with_refused_tombstones(self) -> set[str]:
+    def pop_topics_with_refused_tombstones(self) -> set[str]:
         """Return, and remove, the names of topics whose tombstones active shards have refused."""
         names: set[str] = set()
         for shard in self._shards.all:

@@ -109,7 +109,7 @@ class GroupService:
 
     def elect_shard(self, shard_index: int) -> LoadSlice:
         """Take a shard up again; return the function that loads its next slice."""
-        self.shards[shard_index].log.take_leadership()
+        self.shards[shard_index].log.restart_loading_as_leader()
         return partial(self._load_shard_slice_and_tell_if_last, shard_index)
 
     def _load_shard_slice_and_tell_if_last(self, shard_index: int) -> bool:
@@ -155,7 +155,7 @@ class GroupService:
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return described
 
-    def list_groups(self) -> list[ListedGroup]:
+    def list_groups_unless_loading(self) -> list[ListedGroup]:
         """Return the groups of all shards but those that have failed or resigned, in Kafka's order.
 
         Raises Refused: COORDINATOR_LOAD_IN_PROGRESS while a shard is being loaded.

@@ -132,7 +132,7 @@ class CheckpointSaver:
             if segment.is_saved:
                 states.append((segment, segment.saved))
                 continue
-            state, added = segment.capture_state()
+            state, added = segment.index_end_and_capture_state()
             states.append((segment, state))
             pieces += added
         self._bytes_at_save = segments.appended_bytes

@@ -169,12 +169,12 @@ class SystemLock:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            self._lock_exclusively()
+            self._lock_exclusively_or_raise()
         except OSError:
             os.close(self._fd)
             raise
 
-    def _lock_exclusively(self) -> None:
+    def _lock_exclusively_or_raise(self) -> None:
         """Lock the file. Raises BlockingIOError if another process holds it exclusively."""
         for _ in range(_LOCK_ATTEMPTS):
             with suppress(BlockingIOError):

@@ -34,7 +34,9 @@ class LogMaintenance:
         self._repeat_for_partitions(
             "retention", retention_check_interval_ms, PartitionLog.remove_expired_segments
         )
-        self._repeat_for_partitions("checkpoint", checkpoint_interval_ms, _save_if_changed)
+        self._repeat_for_partitions(
+            "checkpoint", checkpoint_interval_ms, _save_in_background_if_changed
+        )
 
     def close(self) -> None:
         for timer in self._timers.values():
@@ -67,6 +69,6 @@ class LogMaintenance:
         schedule_call(interval_ms, start_round)
 
 
-def _save_if_changed(partition: PartitionLog) -> None:
+def _save_in_background_if_changed(partition: PartitionLog) -> None:
     if partition.checkpoints.has_unsaved:
         partition.checkpoints.save_in_background()

@@ -97,13 +97,13 @@ class PartitionLog:
 
     # Damage
 
-    def protect(self, damage: str) -> None:
+    def refuse_writes_until_repaired(self, damage: str) -> None:
         """Refuse appends, and remove or compact nothing, until a person has repaired the log."""
         self.damage = self.compaction.damage = damage
 
     def stop_serving(self, damage: str) -> None:
         """Serve nothing from now on, as the log could not be opened; its files stay as they are."""
-        self.protect(damage)
+        self.refuse_writes_until_repaired(damage)
         self.is_open = False
         self.producers = ProducerStateManager()
         self.start_offset = self.end_offset = self.last_stable_offset = 0
@@ -208,7 +208,7 @@ class PartitionLog:
                     self.checkpoints.save_in_background()
             segments.append_batch(segment, data, last_offset, timestamp_ms)
         except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
-            raise self._storage_errors.create_append_refusal(error) from error
+            raise self._storage_errors.log_and_create_append_refusal(error) from error
         self._apply_batch_to_offsets_and_producers(segment, batch, base_offset, log_append_time_ms)
         if self.checkpoints.is_due:
             self.checkpoints.save_in_background()
@@ -275,7 +275,7 @@ class PartitionLog:
                 at_least_one=at_least_one,
             )
         except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.create_read_refusal(error) from error
+            raise self._storage_errors.log_and_create_read_refusal(error) from error
 
     def find_aborted_transactions(self, offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions with data from `offset` to below `upper_offset`."""

@@ -30,7 +30,9 @@ class SegmentFileRemover:
         self._host = host
         self._timers: set[Timer] = set()
 
-    def rename_then_unlink(self, segment: LogSegment, has_successor: bool, delay_ms: int) -> bool:
+    def try_rename_then_unlink_later(
+        self, segment: LogSegment, has_successor: bool, delay_ms: int
+    ) -> bool:
         """Rename a segment's files and unlink them later, unless a successor has taken their names.
 
         Return whether no file is left under a name of the log.
@@ -91,7 +93,7 @@ class SegmentFileRemover:
         timer = self._host.scheduler.call_later(delay_ms, start_unlinking)
         self._timers.add(timer)
 
-    def close(self) -> None:
+    def cancel_pending_unlinks(self) -> None:
         """Cancel the pending unlinks; the next start finds the files and unlinks them."""
         for timer in self._timers:
             timer.cancel()

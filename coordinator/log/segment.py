@@ -293,7 +293,7 @@ class LogSegment:
         """Return whether a checkpoint has the segment as it is now."""
         return self.size == self.saved.size > 0
 
-    def capture_state(self) -> tuple[SavedSegment, list[UnwrittenBytes]]:
+    def index_end_and_capture_state(self) -> tuple[SavedSegment, list[UnwrittenBytes]]:
         """Return the segment's checkpoint entry, and the index bytes to be written for it."""
         if self.size == 0:
             return SavedSegment(self.base_offset), []

@@ -179,7 +179,7 @@ class LogSegments:
         Return whether none is left under a name of the log.
         """
         has_successor = any(each.base_offset == segment.base_offset for each in self.all)
-        return self.removal.rename_then_unlink(
+        return self.removal.try_rename_then_unlink_later(
             segment, has_successor, self.settings.file_delete_delay_ms
         )
 
@@ -210,5 +210,5 @@ class LogSegments:
 
     def _stop_timers(self) -> None:
         self.is_closed = True
-        self.removal.close()
+        self.removal.cancel_pending_unlinks()
         self.flushing.close()

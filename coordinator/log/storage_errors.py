@@ -29,18 +29,18 @@ class StorageErrorLog:
         self._clock = clock
         self._log_again_at_ms = -inf
 
-    def create_append_refusal(self, error: CorruptBatch | OSError) -> Refused:
+    def log_and_create_append_refusal(self, error: CorruptBatch | OSError) -> Refused:
         """Log why an append failed, and return its refusal: KAFKA_STORAGE_ERROR."""
-        return self._create_refusal("an append", error)
+        return self._log_and_create_refusal("an append", error)
 
-    def create_read_refusal(self, error: CorruptBatch | OSError) -> Refused:
+    def log_and_create_read_refusal(self, error: CorruptBatch | OSError) -> Refused:
         """Log why a read failed, and return its refusal: CORRUPT_MESSAGE or KAFKA_STORAGE_ERROR."""
         if isinstance(error, CorruptBatch):
             logger.error("%s", error)
             return Refused(Code.CORRUPT_MESSAGE, str(error))
-        return self._create_refusal("a read", error)
+        return self._log_and_create_refusal("a read", error)
 
-    def _create_refusal(self, operation: str, error: CorruptBatch | OSError) -> Refused:
+    def _log_and_create_refusal(self, operation: str, error: CorruptBatch | OSError) -> Refused:
         now_ms = self._clock.monotonic_ms()
         if now_ms >= self._log_again_at_ms:
             self._log_again_at_ms = now_ms + _LOG_INTERVAL_MS

@@ -44,7 +44,7 @@ class TimestampLookup:
                         if found.timestamp_ms >= timestamp_ms and found.offset >= start_offset:
                             return found if found.offset < upper_offset else None
         except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.create_read_refusal(error) from error
+            raise self._storage_errors.log_and_create_read_refusal(error) from error
         return None
 
     def find_max_timestamp(self, start_offset: int) -> OffsetAndTimestamp | None:
@@ -56,7 +56,7 @@ class TimestampLookup:
         try:
             batch = self._find_batch_with_max_timestamp(start_offset)
         except (CorruptBatch, OSError) as error:
-            raise self._storage_errors.create_read_refusal(error) from error
+            raise self._storage_errors.log_and_create_read_refusal(error) from error
         if batch is None:
             return None
         whole = OffsetAndTimestamp(batch.last_offset, batch.max_timestamp_ms)

@@ -45,21 +45,21 @@ class FamilyCollection:
 
     def add_value(self, name: str, value: float, *labels: str) -> None:
         """Add a sample of a gauge or a counter, with its labels in the order of the definition."""
-        family = self._find_family(name, labels)
+        family = self._get_or_add_family(name, labels)
         if not isinstance(family, (GaugeMetricFamily, CounterMetricFamily)):
             raise ValueError(f"{name} takes no single value")
         family.add_metric(labels, value)
 
     def add_summary(self, name: str, count: int, sum_value: float, *labels: str) -> None:
         """Add count and sum of a summary."""
-        family = self._find_family(name, labels)
+        family = self._get_or_add_family(name, labels)
         if not isinstance(family, SummaryMetricFamily):
             raise ValueError(f"{name} is no summary")
         family.add_metric(labels, count, sum_value)
 
     def add_histogram(self, name: str, histogram: Histogram, *labels: str) -> None:
         """Add the buckets of a histogram of durations."""
-        family = self._find_family(name, labels)
+        family = self._get_or_add_family(name, labels)
         if not isinstance(family, HistogramMetricFamily):
             raise ValueError(f"{name} is no histogram")
         buckets, total = [], 0
@@ -72,7 +72,7 @@ class FamilyCollection:
         """Return the families that have samples."""
         return self._families.values()
 
-    def _find_family(self, name: str, labels: tuple[str, ...]) -> _Family:
+    def _get_or_add_family(self, name: str, labels: tuple[str, ...]) -> _Family:
         """Return the family of a figure, which is created with its first sample."""
         definition = find_definition(name)
         if len(labels) != len(definition.labels):

@@ -193,7 +193,7 @@ class OffsetsByPartition(Mapping[TopicPartition, CommittedOffset]):
             self._latest_commits[key] = base_offset, commit
             self._has_unread = True
             return
-        self._read_latest_commits()
+        self._load_unread_latest_commits()
         self._by_partition.update(commit.to_committed_offsets(base_offset))
         self._kept_partition_count += len(commit)
         if self._kept_partition_count > 2 * len(self._by_partition):  # of former assignments
@@ -203,23 +203,23 @@ class OffsetsByPartition(Mapping[TopicPartition, CommittedOffset]):
 
     def set_offset(self, partition: TopicPartition, offset: CommittedOffset) -> None:
         """Set the offset of one partition, unless a newer record has set it before."""
-        self._read_latest_commits()
+        self._load_unread_latest_commits()
         previous = self._by_partition.get(partition)
         if previous is None or previous.record_offset < offset.record_offset:
             self._by_partition[partition] = offset
 
     def remove_offset(self, partition: TopicPartition) -> None:
         """Remove the offset of a partition, if it has one."""
-        self._read_latest_commits()
+        self._load_unread_latest_commits()
         self._forget_latest_commits()
         self._by_partition.pop(partition, None)
 
     def get(self, partition: TopicPartition, default: Any = None) -> Any:
-        self._read_latest_commits()
+        self._load_unread_latest_commits()
         return self._by_partition.get(partition, default)
 
     def __getitem__(self, partition: TopicPartition) -> CommittedOffset:
-        self._read_latest_commits()
+        self._load_unread_latest_commits()
         return self._by_partition[partition]
 
     def __contains__(self, partition: object) -> bool:
@@ -234,7 +234,7 @@ class OffsetsByPartition(Mapping[TopicPartition, CommittedOffset]):
     def __repr__(self) -> str:
         return repr(dict(self))
 
-    def _read_latest_commits(self) -> None:
+    def _load_unread_latest_commits(self) -> None:
         """Put the offsets of all commits that are kept into the mapping, the newest last."""
         if not self._has_unread:
             return

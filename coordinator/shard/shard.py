@@ -234,7 +234,7 @@ class Shard(Generic[R]):
         """Stop serving this shard and protect its log, which can't be replayed whole."""
         self.coordinator_state = CoordinatorState.FAILED
         self.unknown_records.clear_records()
-        self._log.protect(damage)
+        self._log.refuse_writes_until_repaired(damage)
         logger.error(
             "%s can't be loaded. It answers NOT_COORDINATOR and is not written to until its log is"
             " repaired ('Repair' in docs/broker.md): %s",
@@ -251,7 +251,7 @@ class Shard(Generic[R]):
         """Mark the shard as resigned, so that it refuses requests; the caller clears the state."""
         self._transition_to(CoordinatorState.RESIGNED)
 
-    def take_leadership(self) -> None:
+    def restart_loading_as_leader(self) -> None:
         """Begin to load the log anew after a resignation; the caller has cleared the state."""
         self._transition_to(CoordinatorState.LOADING)
         self.coordinator_epoch += 1

@@ -105,21 +105,21 @@ def init_producer_id(
         )
     elif _needs_new_producer_id(known, command):
         saved = replace(
-            _reset_to_empty(known, command.timeout_ms, now_ms),
+            _build_emptied_successor(known, command.timeout_ms, now_ms),
             producer_id=new_producer_id,
             producer_epoch=0,
             last_producer_epoch=command.producer_epoch if command.names_owner else NO_EPOCH,
         )
     elif _is_retry(known, command):
         saved = replace(
-            _reset_to_empty(known, command.timeout_ms, now_ms),
+            _build_emptied_successor(known, command.timeout_ms, now_ms),
             previous_producer_id=known.previous_producer_id,  # so that a retry may come again
         )
     else:
         if command.names_owner and command.producer_epoch != known.producer_epoch:
             raise _create_fenced_refusal(known, command)
         saved = replace(
-            _reset_to_empty(known, command.timeout_ms, now_ms),
+            _build_emptied_successor(known, command.timeout_ms, now_ms),
             producer_epoch=known.producer_epoch + 1,
             last_producer_epoch=command.producer_epoch,
         )
@@ -149,7 +149,7 @@ def _is_retry(transaction: TransactionMetadata, command: InitProducerIdCommand) 
     return command.names_owner and command.producer_epoch == transaction.last_producer_epoch
 
 
-def _reset_to_empty(
+def _build_emptied_successor(
     transaction: TransactionMetadata, timeout_ms: int, now_ms: int
 ) -> TransactionMetadata:
     """Return the next version of a transaction, empty and without partitions."""

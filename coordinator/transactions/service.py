@@ -140,7 +140,7 @@ class TransactionService:
     def elect_shard(self, shard_index: int) -> LoadSlice:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[shard_index]
-        shard.log.take_leadership()
+        shard.log.restart_loading_as_leader()
         return partial(self.load_shard_slice_and_tell_if_last, shard)
 
     def load_shard_slice_and_tell_if_last(self, shard: TransactionShard) -> bool:

@@ -88,7 +88,7 @@ def acls(
             "processing_guarantee": processing_guarantee,
         }
         given = {name: value for name, value in flags.items() if value is not None}
-        version = _parse_kafka_version(kafka_version)
+        version = _parse_supported_kafka_version(kafka_version)
         _check_principal(principal)
         note_invocation(application=app, config_file=config)
         found = import_app(app)
@@ -183,7 +183,7 @@ def _group_by_resource(needed: Iterable[Acl]) -> list[_Grant]:
     return grants
 
 
-def _parse_kafka_version(text: str) -> tuple[int, ...]:
+def _parse_supported_kafka_version(text: str) -> tuple[int, ...]:
     """Parse a version of Kafka, at least 2.5. Raises ConfigError."""
     if not _KAFKA_VERSION.fullmatch(text):
         raise ConfigError(f"--kafka-version {text!r} is no version, as 3.9 is")

@@ -77,7 +77,7 @@ def dump_changelog(
     stands for a value that was deleted.
     """
     from streams.commands.cluster_clients import connect_clients, exit_on_cluster_error
-    from streams.commands.records import take_records
+    from streams.commands.records import limit_records
     from streams.commands.reset_command import find_application
     from streams.commands.store_entries import find_store
     from streams.errors import ConfigError
@@ -104,7 +104,7 @@ def dump_changelog(
                 messages = keep_latest_of_each_key(
                     messages, by_time=kind_name == ChangelogKind.VERSIONED
                 )
-            for message in take_records(iter(messages), count):
+            for message in limit_records(iter(messages), count):
                 place = {"partition": message.partition(), "offset": message.offset()}
                 printer.print_entry(_decode_changelog_message(kind_name, message), place)
         finally:

@@ -121,7 +121,7 @@ def _print_polled_records(
 ) -> None:
     """Print the records of partitions from a position on."""
     from streams.commands.offset_positions import fetch_offsets, skip_until_time
-    from streams.commands.records import take_records
+    from streams.commands.records import limit_records
 
     starts = fetch_offsets(clients.admin, partitions, position)
     ends = None
@@ -134,7 +134,7 @@ def _print_polled_records(
         records = reader.read_records(starts, ends)
         if position.kind == "time":
             records = skip_until_time(records, position.number)
-        print_until_interrupt(take_records(records, count), printer)
+        print_until_interrupt(limit_records(records, count), printer)
     finally:
         reader.close()
 

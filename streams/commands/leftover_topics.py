@@ -55,7 +55,7 @@ def find_own_leftovers(
     return sorted(own)
 
 
-def list_undecided_lines(topics: Collection[str], *, is_decided: bool) -> Iterator[str]:
+def describe_kept_topics(topics: Collection[str], *, is_decided: bool) -> Iterator[str]:
     """Yield a line for each topic whose name fits, and which is not deleted.
 
     `is_decided`: what proves them to be the application's was looked for, and was not there.

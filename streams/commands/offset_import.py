@@ -22,7 +22,7 @@ from streams.commands.cluster_clients import ClusterClients
 from streams.commands.imported_topics import advise_internal_names, check_imported_topics
 from streams.commands.offset_evidence import TaskInputs, describe_first_committed_record
 from streams.commands.offset_positions import current_time_ms
-from streams.commands.plan_changelogs import review_changelogs
+from streams.commands.plan_changelogs import find_unrestorable_stores
 from streams.commands.restorable_tasks import list_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -172,7 +172,7 @@ class OffsetImport:
         """
         held = {each.partition: OffsetAndMetadata(each.offset, each.metadata) for each in plan}
         config = self._app.config
-        review = review_changelogs(
+        review = find_unrestorable_stores(
             self._topology,
             config.model_copy(update={"changelog_out_of_range": "earliest"}),
             self._clients.admin,
@@ -213,7 +213,7 @@ class OffsetImport:
         topics = {p.topic for p in held}
         changelogs = task.changelogs
         ends = self._clients.admin.fetch_latest_offsets(list(changelogs.values()))
-        limit = self._clients.admin.fetch_broker_limit(
+        limit = self._clients.admin.fetch_strictest_broker_limit_or_default(
             "offset.metadata.max.bytes", METADATA_BYTES_MAX
         )
         restored = RestoredTask(

@@ -35,7 +35,7 @@ from streams.runtime.offsets.offset_metadata import (
 from streams.runtime.offsets.offset_refusals import (
     explain_accepted_loss,
     explain_unproven_offsets,
-    offer_reset,
+    suggest_reset,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.runtime.tasks.offset_proof import is_lost
@@ -154,7 +154,7 @@ class Restoration:
 
     @cached_property
     def _metadata_bytes_max(self) -> int:
-        return self._clients.admin.fetch_broker_limit(
+        return self._clients.admin.fetch_strictest_broker_limit_or_default(
             "offset.metadata.max.bytes", METADATA_BYTES_MAX
         )
 
@@ -304,7 +304,7 @@ class Restoration:
         if metadata.is_reset_begun:
             raise ConfigError(
                 f"a reset was begun, and not ended (task {task.name}): run it again, "
-                f"{offer_reset()}"
+                f"{suggest_reset()}"
             )
         if partition in self._former_partitions:
             return "of another topic of the same name, which was deleted and created again"

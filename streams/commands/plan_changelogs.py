@@ -67,7 +67,7 @@ NOT_ASKED = (
 """The line of it where stores are rebuilt."""
 
 
-def review_changelogs(
+def find_unrestorable_stores(
     topology: Topology,
     config: StreamsConfig,
     admin: AdminClient,

@@ -28,7 +28,7 @@ from streams.command_options import (
 )
 from streams.commands.cluster_clients import BROKER_WAIT_S, ClusterClients
 from streams.commands.output import print_json_line
-from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, review_changelogs
+from streams.commands.plan_changelogs import NOT_REVIEWED, ChangelogReview, find_unrestorable_stores
 from streams.commands.plan_group import StreamsGroupReview, review_streams_group
 from streams.commands.plan_inputs import InputReview, review_inputs
 from streams.commands.plan_output import build_plan_output
@@ -206,7 +206,7 @@ def _review_cluster(topology: Topology, config: StreamsConfig) -> _ClusterReview
         servers,
         counts,
         review_internal_topics(topology, config, admin, servers, counts),
-        review_changelogs(topology, config, clients.admin, fetch_committed, counts, now_ms),
+        find_unrestorable_stores(topology, config, clients.admin, fetch_committed, counts, now_ms),
         review_streams_group(topology, config, clients),
     )
 

@@ -36,7 +36,7 @@ def build_plan_output(
         PlanOutput(
             status=status,
             loses_state=None if plan is None else plan.loses_state,
-            changes=[_describe_change(each) for each in known.changes],
+            changes=[_to_planned_change_output(each) for each in known.changes],
             unchanged=None if plan is None else plan.unchanged_count,
             may_run_side_by_side=None if plan is None else plan.may_run_side_by_side,
             conflicts=[*known.conflicts, *known.sent_differences],
@@ -61,7 +61,7 @@ def build_plan_output(
     )
 
 
-def _describe_change(change: StateChange) -> PlannedChangeOutput:
+def _to_planned_change_output(change: StateChange) -> PlannedChangeOutput:
     """Return a change of a store or a topic with its effects, as what JSON has."""
     return PlannedChangeOutput(
         change.kind.value,

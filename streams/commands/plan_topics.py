@@ -89,7 +89,7 @@ class _Reviewer:
             return TopicReview(topic, TopicOutcome.UNKNOWN, {}, (refusal,))
         return TopicReview(topic, TopicOutcome.CREATED, {})
 
-    def review_topic(self, topic: str, replication: Replication | None) -> TopicReview:
+    def review_existing_topic(self, topic: str, replication: Replication | None) -> TopicReview:
         """Say what a start does with a topic that exists."""
         try:
             found = self._admin.fetch_topic_settings([topic])[topic]
@@ -155,7 +155,7 @@ def review_internal_topics(
     except (OutcomeUnknown, StreamsError):
         replication = None
     reviews = [
-        reviewer.review_topic(topic, replication)
+        reviewer.review_existing_topic(topic, replication)
         if topic in existing_topics
         else reviewer.review_missing_topic(topic)
         for topic in reviewer.wanted

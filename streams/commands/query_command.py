@@ -168,7 +168,9 @@ def query_store(
         application_id = app if found is None else found.application_id
         addresses = address or find_query_addresses(application_id, settings)
         with _open_response(addresses, settings, path, parameters) as response:
-            is_found = response is not None and _print_answer(response, key, as_json=json)
+            is_found = response is not None and _print_answer_and_tell_if_found(
+                response, key, as_json=json
+            )
             if not is_found:
                 print_message(f"store {store!r} has no value of the key {key!r}")
                 raise typer.Exit(_NO_SUCH_KEY)
@@ -280,7 +282,7 @@ def _complete_url(address: str, *, uses_tls: bool) -> str:
     return f"{protocol}://{rest}"
 
 
-def _read_problem(response: httpx.Response) -> dict[str, Any]:
+def _decode_problem_or_empty(response: httpx.Response) -> dict[str, Any]:
     """Return a problem document; without one, an empty one."""
     try:
         found = orjson.loads(response.content)
@@ -293,7 +295,7 @@ def _is_missing_key(response: httpx.Response) -> bool:
     """Return whether a response says that there is no such key."""
     from streams.queries.http_problems import NO_SUCH_KEY
 
-    return _read_problem(response).get("type") == NO_SUCH_KEY
+    return _decode_problem_or_empty(response).get("type") == NO_SUCH_KEY
 
 
 def _explain_refusal(response: httpx.Response) -> str:
@@ -304,7 +306,7 @@ def _explain_refusal(response: httpx.Response) -> str:
     """
     from streams.queries.http_problems import QUERY_FAILED
 
-    problem = _read_problem(response)
+    problem = _decode_problem_or_empty(response)
     detail = str(problem.get("detail", f"HTTP status {response.status_code}"))
     if problem.get("type") == QUERY_FAILED:
         raise StreamsError(detail)
@@ -319,7 +321,9 @@ def _explain_refusal(response: httpx.Response) -> str:
     return detail
 
 
-def _print_answer(response: httpx.Response, key: str | None, *, as_json: bool) -> bool:
+def _print_answer_and_tell_if_found(
+    response: httpx.Response, key: str | None, *, as_json: bool
+) -> bool:
     """Print rows or results as they come, or as a table, and what the worker says of them.
 
     Returns False for a look-up of `key` that has found nothing, of which nothing is printed.

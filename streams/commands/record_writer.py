@@ -83,12 +83,12 @@ class RecordWriter:
         for index in refused if len(refused) > 1 else ():
             if deliveries.has_later_of_key(index, is_one_partition="partition" in self._fields):
                 break
-            if self._is_refused_alone(index, deliveries):
+            if self._write_again_alone_and_tell_if_refused(index, deliveries):
                 culprit = index
                 break
         self._note_refusal(culprit, deliveries)
 
-    def _is_refused_alone(self, index: int, deliveries: Deliveries) -> bool:
+    def _write_again_alone_and_tell_if_refused(self, index: int, deliveries: Deliveries) -> bool:
         """Write a record of a refused batch alone, and return whether it failed again."""
         record = deliveries.awaited[index]
         error = deliveries.failures.pop(index)
@@ -151,7 +151,11 @@ class RecordWriter:
             if culprit is None and refused:
                 self._producer.abort_transaction()
                 self._producer.begin_transaction()
-                again = (each for each in refused if self._is_refused_alone(each, deliveries))
+                again = (
+                    each
+                    for each in refused
+                    if self._write_again_alone_and_tell_if_refused(each, deliveries)
+                )
                 culprit = next(again, None)
         self._note_refusal(culprit, deliveries)
         return deliveries.refusal or (deliveries.explain_failures() if refused else "")

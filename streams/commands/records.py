@@ -69,7 +69,7 @@ def format_time(time_ms: int) -> str:
     return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def take_records(records: Iterator[Any], count: int | None) -> Iterator[Any]:
+def limit_records(records: Iterator[Any], count: int | None) -> Iterator[Any]:
     """Yield the first `count` records, or all, and read none after the last that is wanted."""
     for number, record in enumerate(records, start=1):
         yield record

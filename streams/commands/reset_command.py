@@ -50,7 +50,7 @@ from streams.commands.internal_topics import (
     InternalTopics,
     find_internal_topics,
 )
-from streams.commands.leftover_topics import find_own_leftovers, list_undecided_lines
+from streams.commands.leftover_topics import describe_kept_topics, find_own_leftovers
 from streams.commands.offset_positions import LogPosition, fetch_offsets, parse_position
 from streams.commands.output import print_message, print_rows
 from streams.commands.topics_command import require_confirmation
@@ -311,7 +311,7 @@ def _print_undecided_topics(topics: list[str], *, is_known: bool, is_decided: bo
     if not is_known:
         print_message(_explain_undecided_topics(topics))
         return
-    for line in list_undecided_lines(topics, is_decided=is_decided):
+    for line in describe_kept_topics(topics, is_decided=is_decided):
         print_message(line)
 
 

@@ -8,7 +8,7 @@ from streams.command_lines import format_command
 from streams.commands.offset_evidence import TaskInputs
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
-from streams.runtime.offsets.offset_refusals import explain_lost_between_steps, offer_reset
+from streams.runtime.offsets.offset_refusals import explain_lost_between_steps, suggest_reset
 from streams.topology.build import Topology
 from streams.topology.resolve import resolve_topology
 
@@ -32,7 +32,7 @@ def list_tasks(topology: Topology, counts: Mapping[str, int]) -> Iterator[TaskIn
         if lost := sorted(each for each in changelogs.values() if each not in counts):
             raise ConfigError(
                 f"there is no changelog {Partition(lost[0], 0)}: the state is gone, and no offset "
-                f"accounts for it; start over with {offer_reset()}"
+                f"accounts for it; start over with {suggest_reset()}"
             )
         task_count = max(counts[topic] for topic in sub.sources)
         for number in range(min([task_count, *(counts[each] for each in changelogs.values())])):
@@ -55,5 +55,5 @@ def _explain_missing_topic(
     return (
         f"there is no topic {topic!r}: create it "
         f"({format_command('create-topics', topic, *number)}) and run this again with "
-        f"--made-again {topic}, or start over with {offer_reset()}"
+        f"--made-again {topic}, or start over with {suggest_reset()}"
     )

@@ -102,7 +102,7 @@ def dump_state(
     from state.errors import DirectoryLocked, StateError
     from streams.command_lines import format_command
     from streams.commands.cluster_clients import exit_on_cluster_error
-    from streams.commands.records import take_records
+    from streams.commands.records import limit_records
     from streams.commands.store_entries import find_store
     from streams.errors import ConfigError
 
@@ -122,7 +122,7 @@ def dump_state(
                 f"{', '.join(there) or 'none'}"
             )
         try:
-            for place, entry in take_records(_read_entries(wanted), count):
+            for place, entry in limit_records(_read_entries(wanted), count):
                 printer.print_entry(entry, place)
         except DirectoryLocked as error:
             raise StateError(

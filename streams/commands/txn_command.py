@@ -125,7 +125,7 @@ def abort_transaction(
         found = _require_hanging_transaction(
             clients, topic, partition, start_offset, accepts_unknown_owner=owner_unknown
         )
-        _abort_hanging(clients, found, yes=yes, as_json=json)
+        _confirm_and_abort_hanging(clients, found, yes=yes, as_json=json)
 
 
 def _abort_by_id(
@@ -219,7 +219,7 @@ def _require_hanging_transaction(
     return found[0]
 
 
-def _abort_hanging(
+def _confirm_and_abort_hanging(
     clients: ClusterClients, found: OpenProducer, *, yes: bool, as_json: bool
 ) -> None:
     """Abort a transaction that hangs by a marker in its partition."""

@@ -26,7 +26,9 @@ def describe_usage_error(error: Any) -> str:
     said = " ".join(said.split()).rstrip(".")
     if context is None:
         return said
-    if wrong_option and (hint := _explain_setting(wrong_option, _list_options(context))):
+    if wrong_option and (
+        hint := _explain_how_to_give_setting(wrong_option, _list_options(context))
+    ):
         return f"{said}: {hint}"
     if wrong_option and not said.endswith("?"):
         nearest = find_nearest_option(wrong_option, _list_options(context))
@@ -36,7 +38,7 @@ def describe_usage_error(error: Any) -> str:
     return f"{said}{joint} `{context.command_path} --help` lists what there is"
 
 
-def _explain_setting(wrong_option: str, options: list[str]) -> str:
+def _explain_how_to_give_setting(wrong_option: str, options: list[str]) -> str:
     """Return how the setting of an application is given that an option names; empty for others."""
     from streams.settings.config import StreamsConfig  # it imports much, and there is an error
     from streams.settings.setting_origins import ENVIRONMENT_PREFIX

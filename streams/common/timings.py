@@ -60,7 +60,7 @@ class Timing:
         # Each slice of records comes here several times, so the usual case calls nothing.
         sample = self._samples[-1]
         if now_s - sample.began_at_s >= SAMPLE_S:
-            sample = self._take_sample(now_s)
+            sample = self._get_or_add_sample(now_s)
         sample.count += 1
         sample.sum += value
         if value > sample.maximum:
@@ -76,12 +76,12 @@ class Timing:
         """Add many values by their number, their sum and the largest of them."""
         self.total += count
         self.sum += total
-        sample = self._take_sample(now_s)
+        sample = self._get_or_add_sample(now_s)
         sample.count += count
         sample.sum += total
         sample.maximum = max(sample.maximum, maximum)
 
-    def _take_sample(self, now_s: float) -> TimingSample:
+    def _get_or_add_sample(self, now_s: float) -> TimingSample:
         """Return the sample to add to, a new one if the last one is full."""
         present = self._samples[-1]
         if now_s - present.began_at_s >= SAMPLE_S:

@@ -29,7 +29,10 @@ ReadFile = Callable[[Path], bytes]
 
 def digest_files(settings: ConnectionSettings) -> Mapping[str, str]:
     """Return a digest of each file that the settings name, by the name of its setting."""
-    return {name: _digest_paths(paths, Path.read_bytes) for name, paths in _list_paths(settings)}
+    return {
+        name: _digest_paths_or_mark_absent(paths, Path.read_bytes)
+        for name, paths in _list_files_of_settings(settings)
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class FileDigests:
 
     def digest_files(self) -> Mapping[str, str]:
         """Return a digest of each file that the settings name, by the name of its setting."""
-        for name, paths in _list_paths(self._settings):
+        for name, paths in _list_files_of_settings(self._settings):
             self._known[name] = self._digest_changed(paths, self._known.get(name))
         return {name: known.digest for name, known in self._known.items()}
 
@@ -68,18 +71,20 @@ class FileDigests:
         signature = _stat_existing_paths(paths)
         now_s = self._monotonic_s()
         if known is None or known.signature != signature:
-            return _KnownDigest(self._digest_paths(paths), signature, now_s, is_settled=False)
+            return _KnownDigest(
+                self._digest_paths_or_mark_absent(paths), signature, now_s, is_settled=False
+            )
         if known.is_settled:
             return known
         is_settled = now_s - known.seen_at_s >= _SETTLED_AFTER_S
-        digest = self._digest_paths(paths)
+        digest = self._digest_paths_or_mark_absent(paths)
         return _KnownDigest(digest, signature, known.seen_at_s, is_settled)
 
-    def _digest_paths(self, paths: list[Path]) -> str:
-        return _digest_paths(paths, self._read_file)
+    def _digest_paths_or_mark_absent(self, paths: list[Path]) -> str:
+        return _digest_paths_or_mark_absent(paths, self._read_file)
 
 
-def _list_paths(settings: ConnectionSettings) -> list[tuple[SettingName, list[Path]]]:
+def _list_files_of_settings(settings: ConnectionSettings) -> list[tuple[SettingName, list[Path]]]:
     """Return the files of each setting that names some: a file, or those in a directory."""
     return [
         (name, _list_files(Path(str(value))))
@@ -109,7 +114,7 @@ def _stat_existing_paths(paths: list[Path]) -> _Signature:
     return tuple(found)
 
 
-def _digest_paths(paths: list[Path], read_file: ReadFile) -> str:
+def _digest_paths_or_mark_absent(paths: list[Path], read_file: ReadFile) -> str:
     """Return a digest of what the files hold, one after another."""
     digest = hashlib.sha256()
     try:

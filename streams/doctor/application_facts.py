@@ -24,7 +24,7 @@ from streams.doctor.former_counts import (
 )
 from streams.doctor.input_facts import fetch_progress
 from streams.doctor.inputs import InputProgress
-from streams.doctor.worker_facts import fetch_worker_facts
+from streams.doctor.worker_facts import sample_worker_facts
 from streams.doctor.workers import WorkerFacts
 from streams.errors import OutcomeUnknown, UserError
 from streams.ledger import ledger_topic
@@ -156,7 +156,7 @@ class ApplicationFacts:
     @fetched_once
     def workers(self) -> WorkerFacts:
         """Ask the workers of this machine. Raises StreamsError where none tells its figures."""
-        return fetch_worker_facts(
+        return sample_worker_facts(
             self.config.state_dir, self.application_id, self.places.health_ports
         )
 

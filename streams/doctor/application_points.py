@@ -35,7 +35,7 @@ from streams.doctor.application_facts import ApplicationFacts, KnownTopics
 from streams.doctor.cluster_points import check_transactions
 from streams.doctor.findings import RIGHTS, VERSION, DoctorFinding, create_unknown_finding
 from streams.doctor.input_facts import (
-    count_recent_records,
+    count_recent_or_all_records,
     fetch_oldest_unread,
     find_unreadable_records,
     read_keys,
@@ -86,7 +86,9 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         (pattern_checks.PATTERNS, _check_rights_first(_select_read, store_points.check_patterns)),
         (
             stores.SETTINGS,
-            _check_topology_first(stores.SETTINGS, _select_internal, store_points.check_settings),
+            _check_topology_first(
+                stores.SETTINGS, _list_internal_topics, store_points.check_settings
+            ),
         ),
         (
             stores.CHANGELOGS,
@@ -96,13 +98,13 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         (VERSION, _check_topology_version),
         (
             stores.POSITIONS,
-            _check_rights_first(_select_internal, store_points.check_store_positions),
+            _check_rights_first(_list_internal_topics, store_points.check_store_positions),
         ),
         (stores.IDLE, store_points.check_idle_time),
         (
             recreated_inputs.INPUTS,
             _check_topology_first(
-                recreated_inputs.INPUTS, _select_read, recreated_input_facts.check_inputs
+                recreated_inputs.INPUTS, _select_read, recreated_input_facts.check_recreated_inputs
             ),
         ),
         (
@@ -131,7 +133,7 @@ def _select_read(found: KnownTopics) -> frozenset[str]:
     return found.inputs | found.internal
 
 
-def _select_internal(found: KnownTopics) -> frozenset[str]:
+def _list_internal_topics(found: KnownTopics) -> frozenset[str]:
     return found.internal
 
 
@@ -328,7 +330,7 @@ def _check_key_placement(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
 def _check_skew(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare partitions; where one stands out, look at the keys of its newest records."""
     progress = facts.progress()
-    sizes, since = count_recent_records(facts.cluster, progress)
+    sizes, since = count_recent_or_all_records(facts.cluster, progress)
     ends = {p: each.end_offset for p, each in progress.items()}
     yield from inputs.check_skew(sizes, {p: e.lag for p, e in progress.items()}, ends, since)
     for topic in sorted({each.topic for each in sizes}):

@@ -115,7 +115,7 @@ class ClusterFacts:
                     found += transactions.describe_transactions(
                         broker, listed, lambda each, error: undescribed.append(f"{each} ({error})")
                     )
-        return TransactionFacts(found, undescribed, self._find_listing_gap())
+        return TransactionFacts(found, undescribed, self._find_transactional_id_listing_gap())
 
     def fetch_producer_epochs(
         self, application_id: str
@@ -137,7 +137,7 @@ class ClusterFacts:
                     }
         return found
 
-    def _find_listing_gap(self) -> str | None:
+    def _find_transactional_id_listing_gap(self) -> str | None:
         """Return why transactional ids may be missing from the lists, None where all are listed.
 
         To ask for a coordinator lets Kafka create its topic, so without it none is asked for.

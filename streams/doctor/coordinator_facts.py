@@ -22,7 +22,7 @@ _KEY_IS_TRANSACTIONAL_ID = 1
 _DESCRIBE_TRANSACTIONS = 65
 
 
-def measure_coordinators(
+def measure_coordinator_answer_times(
     clients: ClusterClients, group_id: str, partition: Partition, transactional_id: str | None
 ) -> CoordinatorTimes:
     """Measure how soon the coordinators of a group and of an id answer.

@@ -75,7 +75,7 @@ def fetch_oldest_unread(
     return found
 
 
-def count_recent_records(
+def count_recent_or_all_records(
     cluster: ClusterFacts, progress: Mapping[Partition, InputProgress]
 ) -> tuple[dict[Partition, int], PeriodWords]:
     """Return how many offsets each partition has of the last hour, and words for that time.

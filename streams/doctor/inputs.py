@@ -150,7 +150,7 @@ def check_skew(
                 f"{others:,.0f}",
                 "one task does most of the work: more workers don't help it",
                 "look at the keys of its newest records: "
-                + _offer_newest(largest, (ends or {}).get(largest, 0))
+                + _suggest_newest(largest, (ends or {}).get(largest, 0))
                 + "; a hot key is spread with select_key, or aggregated in two steps",
             )
             break
@@ -158,7 +158,7 @@ def check_skew(
         yield create_fine_finding(SKEW, f"none over {format_count(len(sizes), 'partition')}")
 
 
-def _offer_newest(partition: Partition, end_offset: int) -> str:
+def _suggest_newest(partition: Partition, end_offset: int) -> str:
     """Return the command that shows the newest records of a partition."""
     return format_command(
         *("consume", partition.topic, "--partition", str(partition.number)),

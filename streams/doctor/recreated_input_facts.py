@@ -28,7 +28,7 @@ _MS_PER_MINUTE = 60_000
 _CHANGELOG = "-changelog"
 
 
-def check_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
+def check_recreated_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the inputs with those that the committed offsets are of."""
     if facts.app is None and not facts.committed():
         yield from check_orphaned_changelogs(facts.application_id, _find_orphaned_changelogs(facts))

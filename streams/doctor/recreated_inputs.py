@@ -29,9 +29,9 @@ from streams.runtime.offsets.offset_refusals import (
     OffsetsLeft,
     describe_missing_offsets,
     explain_lost_between_steps,
-    offer_new_topics,
-    offer_reset,
-    offer_ways_out,
+    suggest_new_topics,
+    suggest_reset,
+    suggest_ways_out,
 )
 
 INPUTS = "inputs"
@@ -105,7 +105,7 @@ def check_input_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
             f"{_name_topics(inputs)} was deleted and created again after offsets of it were "
             f"committed, by its id{_describe_resized_topics(found)}",
             _CONSEQUENCE,
-            _offer_commands(found, inputs),
+            _suggest_commands(found, inputs),
         )
     if between:
         yield create_error_finding(
@@ -123,9 +123,9 @@ def check_input_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
             + _describe_resized_topics(found),
             "a start is refused: read from elsewhere, their records would count twice in the state "
             "that is there, or be left out",
-            _offer_commands(found, sorted({p.topic for p in lost} - set(found.internal)))
+            _suggest_commands(found, sorted({p.topic for p in lost} - set(found.internal)))
             if found.list_resized()
-            else offer_ways_out(lost, found.internal, found.left),
+            else suggest_ways_out(lost, found.internal, found.left),
         )
     if not found.recreated and not lost:
         yield create_fine_finding(INPUTS, "the committed offsets are of the topics that are there")
@@ -153,11 +153,11 @@ def check_orphaned_changelogs(group: str, changelogs: Collection[str]) -> Iterat
             "a start is refused: read from elsewhere, records would count twice in the state",
             "look again with MODULE:APP in place of the id, which names the inputs. If one was "
             f"made again, {restore} begins at the first records of what is there now; or start "
-            f"over with {offer_reset()}",
+            f"over with {suggest_reset()}",
         )
 
 
-def _offer_commands(found: InputIdentity, topics: Collection[str]) -> str:
+def _suggest_commands(found: InputIdentity, topics: Collection[str]) -> str:
     """Return the commands by which an application goes on with recreated topics."""
     resized = [each for each in found.list_resized() if each in topics]
     steps = []
@@ -171,12 +171,12 @@ def _offer_commands(found: InputIdentity, topics: Collection[str]) -> str:
         return (
             "end all workers, and let no producer write: then "
             f"{', then '.join(steps)}, as state is kept by so many partitions (what was written "
-            f"to the new topic is lost with it), then {offer_new_topics(topics)}; or, where the "
-            f"state may go, start over with {offer_reset()}, after a look with --dry-run"
+            f"to the new topic is lost with it), then {suggest_new_topics(topics)}; or, where the "
+            f"state may go, start over with {suggest_reset()}, after a look with --dry-run"
         )
     return (
-        f"end all workers; {offer_new_topics(topics)}; or start over with {offer_reset()}, after a "
-        "look with --dry-run"
+        f"end all workers; {suggest_new_topics(topics)}; or start over with {suggest_reset()}, "
+        "after a look with --dry-run"
     )
 
 

@@ -24,10 +24,13 @@ from streams.doctor import (
 )
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import REQUEST_WAIT_S, TRANSACTIONS_TOPIC, ClusterFacts
-from streams.doctor.coordinator_facts import measure_coordinators, scrape_embedded_broker
+from streams.doctor.coordinator_facts import (
+    measure_coordinator_answer_times,
+    scrape_embedded_broker,
+)
 from streams.doctor.early_commits import find_early_commits
 from streams.doctor.findings import DoctorFinding, create_unknown_finding
-from streams.doctor.local_workers import find_local_workers
+from streams.doctor.local_workers import find_workers_by_directory_locks
 from streams.doctor.request_loggers import find_brokers_with_request_logger
 from streams.doctor.security_facts import (
     fetch_broker_certificates,
@@ -172,7 +175,7 @@ def check_coordinators(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     if not committed:
         return
     has_transactions = TRANSACTIONS_TOPIC in facts.cluster.description().topics
-    times = measure_coordinators(
+    times = measure_coordinator_answer_times(
         facts.cluster.clients(),
         facts.application_id,
         min(committed),
@@ -197,7 +200,7 @@ def check_worker_clocks(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     owners: Mapping[Partition, str] = {}
     if ahead:
         with suppress(ConnectionLost, OutcomeUnknown, UserError):
-            local = find_local_workers(facts.state_path)
+            local = find_workers_by_directory_locks(facts.state_path)
             owners = worker_clocks.name_owners(facts.report(), local, facts.state_path)
     topology = facts.topology
     stamped = None if topology is None else worker_clocks.list_stamped_topics(topology)
@@ -224,7 +227,9 @@ def _has_application_topics(facts: ApplicationFacts) -> bool:
 
 def check_zombies(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     """Compare the workers of this machine with the members of the group."""
-    return local_workers.check_zombies(find_local_workers(facts.state_path), facts.report())
+    return local_workers.check_zombies(
+        find_workers_by_directory_locks(facts.state_path), facts.report()
+    )
 
 
 def check_state_directory(facts: ApplicationFacts) -> Iterator[DoctorFinding]:

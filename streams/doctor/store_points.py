@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
-from streams.commands.plan_changelogs import review_changelogs
+from streams.commands.plan_changelogs import find_unrestorable_stores
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.doctor import configuration, pattern_checks, stores, topics
 from streams.doctor.application_facts import ApplicationFacts
@@ -126,7 +126,7 @@ def check_changelogs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         *(clients.open_connection, facts.application_id, None),
         require_stable=False,
     )
-    review = review_changelogs(
+    review = find_unrestorable_stores(
         *(facts.topology, facts.config, facts.cluster.admin(), fetch_committed),
         clients.partition_counts,
         facts.cluster.now_ms,

@@ -18,7 +18,7 @@ from streams.doctor.findings import (
     create_warning_finding,
 )
 from streams.runtime.clients.cluster_admin import ClusterDescription, PartitionDescription
-from streams.runtime.offsets.offset_refusals import offer_new_topics
+from streams.runtime.offsets.offset_refusals import suggest_new_topics
 
 PartitionName: TypeAlias = str
 
@@ -211,7 +211,7 @@ def _advise_first_offsets(inputs: Sequence[str]) -> str:
     """Return the command that follows the creation of inputs, as their offsets are gone, too."""
     if not inputs:
         return ""
-    return f". Then, while no worker runs, {offer_new_topics(inputs)}"
+    return f". Then, while no worker runs, {suggest_new_topics(inputs)}"
 
 
 def _list_partitions(

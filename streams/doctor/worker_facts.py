@@ -31,7 +31,7 @@ _STARTED = "process_start_time_seconds"
 _UNHEALTHY = 503
 
 
-def fetch_worker_facts(
+def sample_worker_facts(
     state_dir: Path, application_id: str, ports: Collection[int] = ()
 ) -> WorkerFacts:
     """Ask each worker of an application on this machine, and those at the given ports.
@@ -42,7 +42,7 @@ def fetch_worker_facts(
     named = [each for port in ports if (each := f"127.0.0.1:{port}") not in addresses]
     absent = [each for each in named if not _is_listening(each)]
     addresses += [each for each in named if each not in absent]
-    before = _scrape_all(addresses)
+    before = _scrape_answering_workers(addresses)
     if not addresses and not absent:
         if without:
             raise StreamsError(
@@ -61,7 +61,7 @@ def fetch_worker_facts(
                 healths.setdefault(each, []).append(report)
                 if clock_ahead_s is not None:
                     clocks[each] = clock_ahead_s
-    after = _scrape_all(list(before))
+    after = _scrape_answering_workers(list(before))
     elapsed_s = time.monotonic() - began_s
     now_s = time.time()
     uptimes = {
@@ -80,7 +80,7 @@ def fetch_worker_facts(
     )
 
 
-def _scrape_all(addresses: Sequence[str]) -> dict[str, Scrape]:
+def _scrape_answering_workers(addresses: Sequence[str]) -> dict[str, Scrape]:
     """Return the scrapes of the addresses that answer."""
     found = {}
     for each in addresses:

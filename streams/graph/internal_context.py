@@ -57,11 +57,14 @@ class InternalProcessorContext(Protocol):
         """Return how many partitions of a repartition topic are read; None: all, always."""
         ...
 
-    def require_topic(self, topic: str) -> None:
+    def require_chosen_topic_exists(self, topic: str) -> None:
         """Raise UnknownTopic if a topic that a function has chosen does not exist."""
 
-    def refuse_topic(self, topic: str, reason: str) -> None:
-        """Let `require_topic` refuse a topic, which can't be written, for `metadata_max_age_ms`."""
+    def refuse_topic_for_a_while(self, topic: str, reason: str) -> None:
+        """Refuse a topic that can't be written for `metadata_max_age_ms`.
+
+        `require_chosen_topic_exists` raises the refusal.
+        """
 
     message: Any
     """The record being processed as the consumer returned it, or with the headers that a processor
@@ -113,11 +116,11 @@ class InternalProcessorContext(Protocol):
         """Return a global table's replica, to read for `step`, by its store's name, or None."""
         ...
 
-    def get_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
         """Return the stream time of a step that has one: the same object for each caller."""
         ...
 
-    def measure_step(self, step: str) -> StepMeasurements:
+    def get_or_create_step_measurements(self, step: str) -> StepMeasurements:
         """Return the measurements of a step: the same object for each caller."""
         ...
 

@@ -107,7 +107,7 @@ class StepMeasurements:
             latency_s = max(self._now_ms() - timestamp_ms, 0) / 1_000
             self.latency.observe(latency_s, self.monotonic_s())
 
-    def count_topic(self, topic: str) -> TopicCounts:
+    def get_or_add_topic_counts(self, topic: str) -> TopicCounts:
         """Return the counts of what the step writes to a topic: the same object each time."""
         counts = self.written.get(topic)
         if counts is None:

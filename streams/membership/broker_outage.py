@@ -117,7 +117,7 @@ class BrokerOutage:
         self._log_answering_broker()
         return opened
 
-    def probe_broker(self) -> bool:
+    def tell_if_any_broker_answers(self) -> bool:
         """Connect to any bootstrap server now, and return whether one answers."""
         self._ask_at_s = self._host.monotonic_s() + _ASK_INTERVAL_S
         with suppress(ConnectionLost):
@@ -128,7 +128,7 @@ class BrokerOutage:
     def probe_if_due(self) -> None:
         """Ask a broker whether the outage is over, at most once a second."""
         if self._host.monotonic_s() >= self._ask_at_s:
-            self.probe_broker()
+            self.tell_if_any_broker_answers()
 
     def is_overdue(self, since_s: float, limit_s: float) -> bool:
         """Return whether what began at `since_s` has lasted for `limit_s` while brokers answered.
@@ -139,11 +139,11 @@ class BrokerOutage:
         began_s = max(since_s, self._ended_at_s)
         if self.is_on or self._host.monotonic_s() - began_s <= limit_s:
             return False
-        if not self.probe_broker():
+        if not self.tell_if_any_broker_answers():
             return False
         was_away = self.coordinators.was_away_since(began_s) or self.leaders.was_away_since(began_s)
-        is_answered = self.coordinators.probe_coordinators(since_s)
-        is_answered = self.leaders.probe_leaders(since_s) and is_answered
+        is_answered = self.coordinators.tell_if_coordinators_answer(since_s)
+        is_answered = self.leaders.tell_if_leaders_answer(since_s) and is_answered
         if is_answered and was_away:
             self._ended_at_s = self._host.monotonic_s() + _RECONNECT_S
             return False

@@ -1,11 +1,11 @@
 """Join a group by the classic protocol, with our own assignment: any Kafka from 2.5 on.
 
-Theory of operation. One stream thread joins, leaves and reads `read_signal_or_raise()`. Beside it,
-on the same host, a thread sends heartbeats, and while the member joins another sends JoinGroup and
-SyncGroup (`group_join`): the stream thread goes on with its tasks, and enters the new generation
-when it takes the assignment (KIP-429). The group's leader assigns the tasks of all members
-(`assign`). Workers are static members: one that comes back with its instance id within the session
-time-out gets its tasks back without a rebalance, and whoever held the id before is fenced.
+Theory of operation. One stream thread joins, leaves and reads `read_current_signal_or_raise()`.
+Beside it, on the same host, a thread sends heartbeats, and while the member joins another sends
+JoinGroup and SyncGroup (`group_join`): the stream thread goes on with its tasks, and enters the new
+generation when it takes the assignment (KIP-429). The group's leader assigns the tasks of all
+members (`assign`). Workers are static members: one that comes back with its instance id within the
+session time-out gets its tasks back without a rebalance, and whoever held the id before is fenced.
 
     answer to Join, Sync, Heartbeat              what we do
     REBALANCE_IN_PROGRESS                        signal REBALANCE: join again
@@ -57,7 +57,7 @@ from streams.membership.group_offsets import (
     try_commit_offsets,
 )
 from streams.membership.group_record import FetchSizeLimits, GroupSizeLimits
-from streams.membership.group_requests import confirm_membership
+from streams.membership.group_requests import is_membership_confirmed
 from streams.membership.heartbeat_thread import HeartbeatThread
 from streams.membership.instance_fencing import InstanceFencing
 from streams.membership.protocol import (
@@ -157,14 +157,14 @@ class ClassicProtocolMember(GroupMember):
         """Return the monotonic time in seconds since when a broker lets a heartbeat wait."""
         return self._heartbeats.unanswered_since_s
 
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         """Return ASSIGNED if a join is over, else what heartbeats signalled in this generation.
 
         While a join is not over it is NOTHING: the join finds out by itself what a heartbeat may be
         answered with meanwhile.
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
         """
-        signal = self._heartbeats.read_signal_or_raise()
+        signal = self._heartbeats.read_current_signal_or_raise()
         join = self._join
         if join is None:
             return signal
@@ -237,7 +237,7 @@ class ClassicProtocolMember(GroupMember):
         progress = join.progress
         return None if progress.assignment is None else (progress.membership, progress.assignment)
 
-    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+    def enter_assigned_generation(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         """Return the assignment of the join that was started, and enter its generation with it.
 
         Returns None if there is none after `wait_s` seconds. Raises what has ended the join:
@@ -281,13 +281,13 @@ class ClassicProtocolMember(GroupMember):
                 offsets,
             )
 
-    def confirm_membership(self) -> bool:
+    def is_membership_confirmed(self) -> bool:
         """Return whether the coordinator still has this member in its generation.
 
         Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
         with self._coordinator.use_connection() as connection:
-            return confirm_membership(
+            return is_membership_confirmed(
                 connection,
                 self._group_id,
                 self.instance_id,
@@ -341,7 +341,7 @@ class ClassicProtocolMember(GroupMember):
         except (ConnectionLost, StreamsError) as error:
             log.info("left group %s without an answer: %s", self._group_id, error)
 
-    def hand_over_membership(self) -> None:
+    def end_without_leaving_group(self) -> None:
         """End without leaving the group, so that a successor with this instance id takes over."""
         self._end_threads()
         self._coordinator.close_connection()

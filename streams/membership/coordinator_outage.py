@@ -58,7 +58,7 @@ class CoordinatorOutage:
         """Note that the worker needs the coordinator of a transactional id."""
         self._needed.add(_CoordinatorKey(transactional_id, _KEY_IS_TRANSACTIONAL_ID))
 
-    def probe_coordinators(self, failing_since_s: float) -> bool:
+    def tell_if_coordinators_answer(self, failing_since_s: float) -> bool:
         """Ask each coordinator, at most once a second, and return whether all of them answer.
 
         `failing_since_s` is the monotonic time since when something fails that needs them. Raises

@@ -112,7 +112,7 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         """Return the signal for the stream thread: join again, revoke tasks, or nothing.
 
         Raises: StreamsError for what no later heartbeat would change.
@@ -151,7 +151,7 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+    def enter_assigned_generation(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         """Return the assignment of a started join, and enter its generation with it.
 
         Returns None if there is none after `wait_s` seconds, and raises what has ended the join.
@@ -185,7 +185,7 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def confirm_membership(self) -> bool:
+    def is_membership_confirmed(self) -> bool:
         """Return whether the group still has this member in its generation."""
         ...
 
@@ -203,6 +203,6 @@ class GroupMember(Protocol):
         ...
 
     @abstractmethod
-    def hand_over_membership(self) -> None:
+    def end_without_leaving_group(self) -> None:
         """End without leaving the group, so that a successor takes the place."""
         ...

@@ -73,7 +73,7 @@ def send_sync_group(
     return connection.send_request(request, timeout_s=timeout_s, is_given_up=is_given_up)
 
 
-def confirm_membership(
+def is_membership_confirmed(
     connection: BrokerConnection, group_id: str, instance_id: str, membership: Membership
 ) -> bool:
     """Return whether the coordinator still has this member in its generation.

@@ -82,7 +82,7 @@ class HeartbeatThread:
         if self._thread is not None:
             self._thread.join()
 
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         """Return the last signal that heartbeats of the current membership were answered with.
 
         Raises: the error that has ended the heartbeats, such as AuthenticationError.
@@ -114,9 +114,12 @@ class HeartbeatThread:
         """Send heartbeats and note what they signal, until the member is closed."""
         while not self._closed.wait(self._timeouts.heartbeat_ms / 1000):
             current = self._read_membership()
-            if current.generation < 0 or self.read_signal_or_raise() is MembershipSignal.LOST:
+            if (
+                current.generation < 0
+                or self.read_current_signal_or_raise() is MembershipSignal.LOST
+            ):
                 continue
-            if self._log_if_stuck():
+            if self._log_and_tell_if_stuck():
                 self._received_signal = (current, MembershipSignal.LOST)
                 self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
@@ -156,7 +159,7 @@ class HeartbeatThread:
                 raise ConnectionLost(f"no coordinator: {code.name}")
             return code
 
-    def _log_if_stuck(self) -> bool:
+    def _log_and_tell_if_stuck(self) -> bool:
         """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:

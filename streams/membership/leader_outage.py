@@ -137,7 +137,7 @@ class LeaderOutage:
             return ""
         return f"{describe_away(away)}, for {self._host.monotonic_s() - since_s:.0f} s"
 
-    def probe_leaders(self, failing_since_s: float) -> bool:
+    def tell_if_leaders_answer(self, failing_since_s: float) -> bool:
         """Ask for all leaders, at most once a second, and return whether each lets connect.
 
         A partition that the watch has found away is believed: a connection to a broker that hangs

@@ -40,10 +40,10 @@ def create_value_materializer(
     caching = spec.caching
     pending_results = register_emit_at_commit(binding, store, view, copy_value) if caching else {}
     find_entry = store.entry if sends_old and skips_empty else None
-    admit_write = None if spec.ttl_ms is None else store.admit_write
+    try_admit_write = None if spec.ttl_ms is None else store.try_admit_write
 
     def write_value(key: Any, new: Any, timestamp_ms: int) -> None:
-        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
+        if try_admit_write is not None and not try_admit_write(timestamp_ms, deletes=new is None):
             context.dropped_count += 1
             return
         try:
@@ -103,10 +103,13 @@ def create_update_materializer(binding: Binding, view: TableView) -> ForwardUpda
     downstream, put, failed = binding.downstream, store.put, binding.skip_record_or_raise
     versioned = spec.kind is StoreKind.VERSIONED
     copy_value = create_copier_into(spec)
-    context, admit_write = binding.context, None if spec.ttl_ms is None else store.admit_write
+    context, try_admit_write = (
+        binding.context,
+        None if spec.ttl_ms is None else store.try_admit_write,
+    )
 
     def write_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
+        if try_admit_write is not None and not try_admit_write(timestamp_ms, deletes=new is None):
             context.dropped_count += 1
             return
         try:
@@ -135,10 +138,10 @@ def _create_cached_update_materializer(
         binding, store, view, create_downstream_copier(binding, view.spec.value)
     )
     copy_value = create_copier_into(view.spec)
-    admit_write = None if view.spec.ttl_ms is None else store.admit_write
+    try_admit_write = None if view.spec.ttl_ms is None else store.try_admit_write
 
     def write_update(key: Any, new: Any, old: Any, timestamp_ms: int, latest: bool) -> None:
-        if admit_write is not None and not admit_write(timestamp_ms, deletes=new is None):
+        if try_admit_write is not None and not try_admit_write(timestamp_ms, deletes=new is None):
             context.dropped_count += 1
             return
         try:

@@ -102,9 +102,9 @@ def _create_fixed_writer(
     choose_read_partition = _create_read_partition_chooser(node, topic, context)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
-    produce_to_each = _create_multicast(node, context, handle_refusal)
-    measured = context.measure_step(node.name)
-    written = measured.count_topic(topic)
+    produce_to_each = _create_multi_partition_writer(node, context, handle_refusal)
+    measured = context.get_or_create_step_measurements(node.name)
+    written = measured.get_or_add_topic_counts(topic)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         partition: Any = _BY_KEY
@@ -175,21 +175,21 @@ def _create_dynamic_writer(
     A function of the record chooses it, and a partitioner, or else the key, the partition.
     """
     found_topics: set[str] = set()
-    require_topic = _create_topic_check(found_topics, context)
+    require_chosen_topic_exists = _create_topic_check(found_topics, context)
     partition_of = _create_partition_chooser(node, context)
     serializers = _create_serializer_lookup(node)
     produce = context.produce
     handle_refusal = _create_refusal_handler(node, context)
-    produce_to_each = _create_multicast(node, context, handle_refusal)
+    produce_to_each = _create_multi_partition_writer(node, context, handle_refusal)
     by_key = node.partitioner is None
-    measured = context.measure_step(node.name)
+    measured = context.get_or_create_step_measurements(node.name)
 
     def send_record(key: Any, value: Any, timestamp_ms: int) -> None:
         topic: Any = None
         try:
             topic = choose_topic(Record.from_message(key, value, timestamp_ms, context.message))
             if not isinstance(topic, str) or topic not in found_topics:
-                require_topic(topic)
+                require_chosen_topic_exists(topic)
             partition = _BY_KEY if by_key else partition_of(key, value, topic)
         except Exception as error:
             handle_refusal(error, key, value, topic if isinstance(topic, str) else "(chosen)")
@@ -217,13 +217,13 @@ def _create_dynamic_writer(
         except AuthorizationError as error:
             # The record has chosen a topic that may not be written: that is a matter of the record.
             found_topics.discard(topic)
-            context.refuse_topic(topic, str(error))
+            context.refuse_topic_for_a_while(topic, str(error))
             handle_refusal(UnknownTopic(str(error)), key, value, topic)
             return
         except Exception as error:
             handle_refusal(error, key, value, topic)
             return
-        written = measured.count_topic(topic)
+        written = measured.get_or_add_topic_counts(topic)
         written.records += 1
         if written.is_due:
             measured.measure_written(written, key_bytes, value_bytes, headers, timestamp_ms)
@@ -240,15 +240,15 @@ def _create_topic_check(
     topic: a producer would wait for it, and with it all that is written in one transaction.
     """
 
-    def require_topic(topic: Any) -> None:
+    def require_chosen_topic_exists(topic: Any) -> None:
         if (fault := explain_illegal_name(topic)) is not None:
             raise InvalidTopic(
                 f"the function chose {topic!r:.300}, which is no topic's name: {fault}"
             )
-        context.require_topic(topic)
+        context.require_chosen_topic_exists(topic)
         found_topics.add(topic)
 
-    return require_topic
+    return require_chosen_topic_exists
 
 
 def _create_partition_chooser(
@@ -285,7 +285,7 @@ def _require_valid_partition(chosen: Any, count: int, topic: str) -> int:
     return partition
 
 
-def _create_multicast(
+def _create_multi_partition_writer(
     node: SinkNode, context: InternalProcessorContext, handle_refusal: Callable[..., None]
 ) -> Callable[..., None]:
     """Return a function that writes a record to several partitions of a topic (KIP-837).
@@ -293,7 +293,7 @@ def _create_multicast(
     A record for which a partitioner has chosen none is dropped and counted.
     """
     produce = context.produce
-    measured = context.measure_step(node.name)
+    measured = context.get_or_create_step_measurements(node.name)
 
     def produce_to_each(
         topic: str,
@@ -308,7 +308,7 @@ def _create_multicast(
         if not partitions:
             context.dropped_count += 1
             return
-        written = measured.count_topic(topic)
+        written = measured.get_or_add_topic_counts(topic)
         try:
             for partition in partitions:
                 record = (topic, value_bytes, key_bytes, partition, None, None, time_ms, headers)

@@ -66,7 +66,7 @@ def wrap_with_emit_on_close(
     behind_ms, earliest = schedule.close_delay_ms, schedule.earliest_time_for
     at_end = isinstance(windows, SessionWindows)
     takes_null_values = not isinstance(windows, SlidingWindows)
-    measured = binding.context.measure_step(binding.step)
+    measured = binding.context.get_or_create_step_measurements(binding.step)
     monotonic_s, add_emission = measured.monotonic_s, measured.time_final_emits()
     progress = binding.context.shared_by_steps.setdefault(
         view.spec.name, _CloseProgress(time.ms - behind_ms, time.ms - behind_ms + 1)

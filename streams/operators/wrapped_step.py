@@ -43,7 +43,10 @@ class DslStepContext(FixedKeyContext[Any, Any]):
     refusal_of_other_keys = "the step keeps keys as they are"
 
     def __init__(self, binding: Binding, shape: WrappedStepShape) -> None:
-        super().__init__(_accept_changes(binding) if shape.emits_updates else binding, shape.stores)
+        super().__init__(
+            _unpack_changes_for_downstream(binding) if shape.emits_updates else binding,
+            shape.stores,
+        )
         self.shape = shape
         self.forwarding_context: Any = self
         """The context that the step's processor was initialised with: this one, or a wrapper's."""
@@ -150,7 +153,7 @@ def _forward_through(context: DslStepContext, binding: Binding) -> Binding:
     return replace(binding, downstream=create_forwarder(None), children=children)
 
 
-def _accept_changes(binding: Binding) -> Binding:
+def _unpack_changes_for_downstream(binding: Binding) -> Binding:
     """Return a table step's binding whose outputs take records with a Change as value."""
 
     def accept_changes(forward_update: Callable[..., None]) -> Callable[..., None]:

@@ -157,7 +157,7 @@ def start_broker(
         for _ in range(_ATTEMPTS_MAX):
             process = _spawn_broker(directory, port, lock)
             on_step(BrokerStartStep.SPAWNED, process.pid)
-            output = _read_line_within_recovery_time(process, directory, is_given_up, on_step)
+            output = _read_first_line_or_kill_if_given_up(process, directory, is_given_up, on_step)
             if output.startswith("listening on "):
                 on_step(BrokerStartStep.ANNOUNCED, process.pid)
                 process.returncode = 0  # it outlives us, nobody waits for it: no warning of that
@@ -189,7 +189,7 @@ def _spawn_broker(directory: Path, port: int, lock: int) -> subprocess.Popen[byt
         )
 
 
-def _read_line_within_recovery_time(
+def _read_first_line_or_kill_if_given_up(
     process: subprocess.Popen[bytes],
     directory: Path,
     is_given_up: Callable[[], bool],

@@ -108,7 +108,7 @@ def ensure_embedded_broker(
 def require_embedded_broker(state_dir: Path) -> None:
     """Raise ConfigError if no broker answers in `state_dir`; none is started."""
     directory = state_dir / _BROKER_DIRECTORY
-    address = _read_address(directory)
+    address = _read_address_or_empty(directory)
     if not (address and is_broker_alive(directory) and _accepts_connections(address)):
         raise ConfigError(
             f"no embedded broker runs in {str(state_dir)!r}: name the application's brokers with "
@@ -191,7 +191,7 @@ def read_announcement(directory: Path, *, warns: bool = True) -> Announcement | 
         parse_address(address)
         with suppress(FileNotFoundError):
             inode = (directory / "process.data").read_text().split()
-        if inode and inode != [_identify_directory(directory / "data")]:
+        if inode and inode != [_format_device_and_inode(directory / "data")]:
             if warns:
                 log.warning(
                     "%s is a copy of another directory, or mounted otherwise; the broker there was "
@@ -211,7 +211,7 @@ def find_embedded_broker_data(state_dir: Path, bootstrap_servers: str) -> Path |
     Whether it runs is not looked at.
     """
     directory = broker_directory(state_dir)
-    address = _read_address(directory, warns=False)
+    address = _read_address_or_empty(directory, warns=False)
     if not address or parse_address(address)[1] not in {
         port for host, port in parse_addresses(bootstrap_servers) if is_loopback(host)
     }:
@@ -219,13 +219,13 @@ def find_embedded_broker_data(state_dir: Path, bootstrap_servers: str) -> Path |
     return (directory / "data").absolute()
 
 
-def _read_address(directory: Path, *, warns: bool = True) -> str:
+def _read_address_or_empty(directory: Path, *, warns: bool = True) -> str:
     """Return the address in the file `process`; empty where that is not known."""
     announced = read_announcement(directory, warns=warns)
     return "" if announced is None else announced.address
 
 
-def _identify_directory(path: Path) -> str:
+def _format_device_and_inode(path: Path) -> str:
     """Return the device and the inode of a directory, which no copy of it has."""
     found = path.stat()
     return f"{found.st_dev}:{found.st_ino}"
@@ -244,7 +244,7 @@ def _wait_for_answer(
     ConfigError if the broker lives and there is no address for `ADDRESS_WAIT_S`.
     """
     progress = WaitProgress(directory)
-    address = _read_address(directory)
+    address = _read_address_or_empty(directory)
     while not is_given_up():
         is_alive = is_broker_alive(directory)
         tried = address or (known_address if is_alive else "")
@@ -254,7 +254,7 @@ def _wait_for_answer(
             raise ConfigError(_explain_lost_address(directory))
         progress.log_if_due()
         time.sleep(_LOOK_INTERVAL_S)
-        address = _read_address(directory, warns=False)
+        address = _read_address_or_empty(directory, warns=False)
     return address
 
 

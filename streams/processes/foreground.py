@@ -18,7 +18,7 @@ from streams.processes.broker_wait import StartGivenUp
 from streams.processes.error_exit import exit_with_error, report_error
 from streams.processes.launch import ApplicationLaunch, start_worker_threads
 from streams.processes.own_broker import OwnBroker
-from streams.processes.workers import SharedErrors, run_workers, watcher_is_gone
+from streams.processes.workers import SharedErrors, fork_and_watch_workers, watcher_is_gone
 from streams.settings.config import check_ports
 
 _STOP_CHECK_S = 0.2
@@ -50,7 +50,7 @@ def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> Ex
     def run(worker_number: int) -> None:
         _run_watched_worker_or_exit(launch, broker, worker_number, count, watcher, errors)
 
-    return run_workers(count, run, timeout_s=timeout_s)
+    return fork_and_watch_workers(count, run, timeout_s=timeout_s)
 
 
 def _run_watched_worker_or_exit(

@@ -26,8 +26,8 @@ from streams.membership.connection import BrokerConnection, ConnectionLost, Open
 from streams.membership.streams.group_session import (
     SESSION_SETTING,
     STREAMS_SESSION_MS,
+    fetch_group_session_or_own_ms,
     fetch_group_setting,
-    find_group_session_ms,
 )
 from streams.membership.streams.support import (
     explain_missing_streams_groups,
@@ -82,7 +82,9 @@ def choose_group_protocol(
         if chosen.protocol == "classic":
             return config.model_copy(update={"group_protocol": chosen.protocol})
         with closing(open_connection(None)) as connection:
-            session_ms = find_group_session_ms(connection, group_id, config.session_timeout_ms)
+            session_ms = fetch_group_session_or_own_ms(
+                connection, group_id, config.session_timeout_ms
+            )
             has_standbys_there = _has_standbys_there(connection, config, group_id)
     except ConnectionLost as error:
         raise BrokerUnavailable(

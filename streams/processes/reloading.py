@@ -121,11 +121,11 @@ class _Reloader:
         for number in STOP_SIGNALS:
             signal.signal(number, self._pass_on_stop_signal)
         while True:
-            status = self._run_until_end_or_change()
+            status = self._run_until_success_or_changed_files()
             if status is not None:
                 return status
 
-    def _run_until_end_or_change(self) -> ExitStatus | None:
+    def _run_until_success_or_changed_files(self) -> ExitStatus | None:
         """Run the application until it ends; return the exit status, or None to run it again."""
         # Before the process reads the files: a change in the meantime is not missed.
         self._times |= read_modification_times_ns(map(str, self._directory.glob("*.py")))

@@ -69,14 +69,14 @@ class SecurityWatch:
         """Check files and refusals every few seconds until `stop` is set."""
         while not stop.wait(CHECK_INTERVAL_S):
             try:
-                self.take_changed_files_or_find_refusal()
+                self.adopt_changed_files_or_find_refusal()
             except Exception:
                 log.exception("the files of the connection could not be checked, and will be again")
 
-    def take_changed_files_or_find_refusal(self) -> None:
+    def adopt_changed_files_or_find_refusal(self) -> None:
         """Take up files that have changed; find out why clients have errors, if they have some."""
         with self._lock:
-            is_change_pending = self._take_changed_files_and_tell_if_pending()
+            is_change_pending = self._adopt_changed_files_and_tell_if_pending()
             if self._current.is_in_doubt:
                 self._ask_for_refusal_and_note_it(is_change_pending)
 
@@ -85,12 +85,12 @@ class SecurityWatch:
         with self._lock:
             is_pending = False
             if self._current.value is refused:
-                is_pending = self._take_changed_files_and_tell_if_pending(is_urgent=True)
+                is_pending = self._adopt_changed_files_and_tell_if_pending(is_urgent=True)
             if self._current.value is not refused:
                 return FileChange.TAKEN
             return FileChange.PENDING if is_pending else FileChange.NONE
 
-    def _take_changed_files_and_tell_if_pending(self, *, is_urgent: bool = False) -> bool:
+    def _adopt_changed_files_and_tell_if_pending(self, *, is_urgent: bool = False) -> bool:
         """Replace the security if the files have changed and brokers take what they hold.
 
         `is_urgent`: brokers refuse what is in use, so files that were kept out are tried again.
@@ -146,7 +146,7 @@ class SecurityWatch:
             self._refused_since_s = None  # and may have been about to let us in
         except AuthenticationError as error:
             self._current.is_in_doubt = True  # so that its end is noticed
-            is_change_pending |= self._take_changed_files_and_tell_if_pending(is_urgent=True)
+            is_change_pending |= self._adopt_changed_files_and_tell_if_pending(is_urgent=True)
             if self._current.value is asked:
                 self._end_threads_if_refusal_holds(str(error), is_change_pending)
         else:

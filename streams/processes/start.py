@@ -185,7 +185,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
     counts = _fetch_and_check_partition_counts(admin, topology, config, servers)
-    metadata_bytes_max = admin.fetch_broker_limit(
+    metadata_bytes_max = admin.fetch_strictest_broker_limit_or_default(
         "offset.metadata.max.bytes", _DEFAULT_METADATA_BYTES_MAX
     )
     check_metadata_sizes(topology, metadata_bytes_max)

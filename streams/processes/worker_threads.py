@@ -73,9 +73,9 @@ class WorkerThreads:
         self.running: list[StreamThread] = []
         """The threads, in the order in which they were added; others read this list."""
         for _ in range(thread_count):
-            self.create_thread()
+            self.create_and_register_thread()
 
-    def create_thread(self) -> StreamThread:
+    def create_and_register_thread(self) -> StreamThread:
         """Create a thread with the lowest free number, without starting it."""
         number = min({*range(len(self.running) + 1)} - {*self._numbers.values()})
         stop = ThreadStop(self._worker.stop, self._worker.host)
@@ -97,7 +97,7 @@ class WorkerThreads:
         """Create a thread, start it, and return its name; `on_ended` is as for `remove_thread`."""
         with self._lock:
             self._forget_ended_threads(on_ended)
-            thread = self.create_thread()
+            thread = self.create_and_register_thread()
             try:
                 thread.start_thread()
             except BaseException:

@@ -56,7 +56,9 @@ class _WorkerProcess(NamedTuple):
     started_at_s: float
 
 
-def run_workers(count: int, run: Callable[[int], None], *, timeout_s: float) -> ExitStatus:
+def fork_and_watch_workers(
+    count: int, run: Callable[[int], None], *, timeout_s: float
+) -> ExitStatus:
     """Run `count` processes that each call `run` with its number; return the exit status.
 
     Numbers begin at 0. Returns when all processes have ended; `timeout_s` is how long they may take

@@ -24,7 +24,7 @@ from streams.serdes.avro_schema import (
 )
 from streams.serdes.avro_union_rules import check_unions
 from streams.serdes.avro_unions import AvroOptions
-from streams.serdes.avro_writing import create_preparer
+from streams.serdes.avro_writing import create_wire_value_converter
 
 _TOO_DEEP = "it is nested too deeply for Python"
 
@@ -77,7 +77,7 @@ class AvroSchema:
 
 def create_writer(schema: AvroSchema, options: AvroOptions) -> Callable[[Any], bytes]:
     """Return the function that writes messages of a schema, or raises AvroMismatch."""
-    prepare = create_preparer(schema.type, options)
+    prepare = create_wire_value_converter(schema.type, options)
 
     def write_message(value: Any) -> bytes:
         if not schema.is_bounded and _is_too_deep(value):

@@ -44,7 +44,7 @@ def create_logical_reader(schema: AvroType, *, passes_numbers: bool) -> Convert:
     A time that Python has none for is given as its number with `passes_numbers`, else refused with
     AvroMismatch.
     """
-    convert = _create_reader(schema)
+    convert = _create_logical_value_reader(schema)
     logical_type = schema.logical_type
 
     def read_logical_type(raw: Any) -> Any:
@@ -70,7 +70,7 @@ def create_logical_writer(schema: AvroType, *, passes_numbers: bool) -> Convert:
     It raises AvroMismatch for a value of another type, and for one that would come back changed.
     """
     convert = _create_writer(schema)
-    read = _create_reader(schema)
+    read = _create_logical_value_reader(schema)
     logical_type, python_type = schema.logical_type, PYTHON_TYPES[schema.logical_type]
     limit = 2 ** (31 if schema.kind == "int" else 63)
 
@@ -91,7 +91,7 @@ def create_logical_writer(schema: AvroType, *, passes_numbers: bool) -> Convert:
     return write_logical_type
 
 
-def _create_reader(schema: AvroType) -> Convert:
+def _create_logical_value_reader(schema: AvroType) -> Convert:
     match schema.logical_type:
         case "date":
             return lambda days: date.fromordinal(days + _EPOCH_DAY)

@@ -202,7 +202,7 @@ def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
             if not needs_pairs(schema):
                 return [_create_wire_schema(each, known) for each in schema.branches]
             return [
-                _wrap_branch(schema, index, each, known)
+                _wrap_branch_and_add_name(schema, index, each, known)
                 for index, each in enumerate(schema.branches)
             ]
         case "array":
@@ -232,7 +232,9 @@ def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
     return found
 
 
-def _wrap_branch(union: AvroType, index: int, branch: AvroType, known: set[str]) -> Any:
+def _wrap_branch_and_add_name(
+    union: AvroType, index: int, branch: AvroType, known: set[str]
+) -> Any:
     if branch.kind == "null":
         return "null"
     name = name_wire_branch(union, index)

@@ -57,13 +57,13 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
         if latest is not None:
             schema_id = SchemaId(_KIND, latest.schema_id, latest.guid)
         else:
-            schema_id = self._find_schema_id(subject)
+            schema_id = self._get_or_register_schema_id(subject)
         value = obj if self._to_dict is None else self._to_dict(obj, ctx)
         parsed = self._parsed_schema if latest is None else self._get_parsed_schema(latest.schema)
         if latest is None:
             if self._validation_enabled():
                 self._validate_inline_rules(expand_schema(parsed), value)
-            buffer = self._find_writer(parsed)(value)
+            buffer = self._get_or_create_writer(parsed)(value)
         else:
             value = self._apply_rules(ctx, subject, latest.schema, parsed, value)
             buffer = self._execute_rules_with_phase(
@@ -73,13 +73,13 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
                 RuleMode.WRITE,
                 None,
                 latest.schema,
-                self._find_writer(parsed)(value),
+                self._get_or_create_writer(parsed)(value),
                 None,
                 None,
             )
         return cast(bytes, self._schema_id_serializer(buffer, ctx, schema_id))
 
-    def _find_schema_id(self, subject: str | None) -> Any:
+    def _get_or_register_schema_id(self, subject: str | None) -> Any:
         """Return the id of the serde's schema, and register or look it up for a new subject."""
         if subject is None or subject in self._known_subjects:
             return self._schema_id
@@ -122,7 +122,7 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
             self._validate_inline_rules(expanded, value)
         return value
 
-    def _find_writer(self, parsed: Any) -> Callable[[Any], bytes]:
+    def _get_or_create_writer(self, parsed: Any) -> Callable[[Any], bytes]:
         """Return the function that writes messages of a schema, which confluent-kafka keeps."""
         known = self._writers.get(id(parsed))
         if known is None or known[0] is not parsed:
@@ -160,7 +160,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
                 f"the message's schema {schema_id.id or schema_id.guid} is of "
                 f"{written.schema_type}, and this serde reads {_KIND}"
             )
-        writer = self._find_schema(self._get_parsed_schema(written))
+        writer = self._get_or_parse_schema(self._get_parsed_schema(written))
         if subject is None and isinstance(writer.parsed, dict):
             subject = _find_subject(self, ctx, writer.parsed.get("name"))
         latest = self._get_reader_schema(subject) if subject else None
@@ -196,14 +196,14 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
         if latest is not None:
             migrations = self._get_migrations(subject, written, latest, None)
             raw_schema = latest.schema
-            reader = self._find_schema(self._get_parsed_schema(latest.schema))
+            reader = self._get_or_parse_schema(self._get_parsed_schema(latest.schema))
         elif self._reader_schema is not None:
-            raw_schema, reader = self._schema, self._find_schema(self._reader_schema)
+            raw_schema, reader = self._schema, self._get_or_parse_schema(self._reader_schema)
         if migrations:
-            value = self._find_reader(writer, writer)(message)
+            value = self._get_or_create_reader(writer, writer)(message)
             value = self._execute_migrations(ctx, subject, migrations, value)
         else:
-            value = self._find_reader(writer, reader)(message)
+            value = self._get_or_create_reader(writer, reader)(message)
         if raw_schema.rule_set is not None and subject is not None:
             expanded = expand_schema(reader.parsed)
             value = self._execute_rules(
@@ -219,14 +219,16 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
             )
         return value if self._from_dict is None else self._from_dict(value, ctx)
 
-    def _find_schema(self, parsed: Any) -> AvroSchema:
+    def _get_or_parse_schema(self, parsed: Any) -> AvroSchema:
         known = self._schemas.get(id(parsed))
         if known is None or known[0] is not parsed:
             known = (parsed, AvroSchema(parsed))
             self._schemas[id(parsed)] = known
         return known[1]
 
-    def _find_reader(self, writer: AvroSchema, reader: AvroSchema) -> Callable[[bytes], Any]:
+    def _get_or_create_reader(
+        self, writer: AvroSchema, reader: AvroSchema
+    ) -> Callable[[bytes], Any]:
         key = (id(writer), id(reader))
         found = self._readers.get(key)
         if found is None:

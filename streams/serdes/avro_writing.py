@@ -25,7 +25,7 @@ from streams.serdes.avro_unions import AvroOptions, can_write_value, create_name
 Convert = Callable[[Any], Any]
 
 
-def create_preparer(schema: AvroType, options: AvroOptions) -> Convert:
+def create_wire_value_converter(schema: AvroType, options: AvroOptions) -> Convert:
     """Return the function that turns a value into what fastavro writes by the wire schema.
 
     It raises AvroMismatch, with the place, for a value that would come back as another one.

@@ -75,7 +75,7 @@ class _AvroDescriber:
             value = self.describe(schema["values"], namespace, enclosing)
             return DescribedType(kind="map", items=(_create_scalar("string"), value))
         if kind in ("enum", "fixed"):
-            return self._describe_named(schema, namespace)
+            return self._describe_and_register_named(schema, namespace)
         found = self.describe(kind, namespace, enclosing)
         return replace(found, rules=_select_rules(schema, _AVRO_RULES))
 
@@ -91,7 +91,9 @@ class _AvroDescriber:
             return self.describe(*self._named[full], enclosing)
         return DescribedType(kind="any", name=full)  # of another subject, which is not at hand
 
-    def _describe_named(self, schema: Mapping[str, Any], namespace: str) -> DescribedType:
+    def _describe_and_register_named(
+        self, schema: Mapping[str, Any], namespace: str
+    ) -> DescribedType:
         """Describe an enumeration or bytes of a fixed size."""
         full = _add_namespace(schema["name"], schema.get("namespace", namespace))
         self._named[full] = (schema, namespace)

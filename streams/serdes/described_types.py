@@ -124,7 +124,7 @@ def combine_types(*described: DescribedType | None) -> DescribedType | None:
     return DescribedType(kind="tuple", items=items)
 
 
-def hash_type(described: DescribedType | None) -> DescribedType | None:
+def describe_hash_of_type(described: DescribedType | None) -> DescribedType | None:
     """Describe the hash of an object's bytes; None if the object's type is not known."""
     if described is None:
         return None
@@ -133,7 +133,7 @@ def hash_type(described: DescribedType | None) -> DescribedType | None:
     return DescribedType(kind="hash", items=(described,), symbols=(order,))
 
 
-def combine_required_types(*described: DescribedType | None) -> DescribedType | None:
+def combine_known_types_as_all_of(*described: DescribedType | None) -> DescribedType | None:
     """Describe a message that must match several types at once; None if no type is known."""
     known = tuple(each for each in described if each is not None)
     if len(known) < 2:

@@ -53,7 +53,7 @@ def _list_texts(message: Any, path: str) -> Iterator[tuple[PlaceInMessage, Text]
     for field, value in message.ListFields():
         place = f"{path}.{field.name}"
         if field.message_type and field.message_type.GetOptions().map_entry:
-            for key, held in _list_entries(value, place):
+            for key, held in _list_map_entries_or_refuse(value, place):
                 if hasattr(held, "ListFields"):
                     yield from _list_texts(held, f"{place}[{key!r}]")
                 elif field.message_type.fields_by_name["value"].type == field.TYPE_STRING:
@@ -68,7 +68,7 @@ def _list_texts(message: Any, path: str) -> Iterator[tuple[PlaceInMessage, Text]
                     yield part, held
 
 
-def _list_entries(entries: Any, place: str) -> list[tuple[Key, Value]]:
+def _list_map_entries_or_refuse(entries: Any, place: str) -> list[tuple[Key, Value]]:
     """Return the entries of a map, whose keys Protobuf for Python decodes itself."""
     try:
         return list(entries.items())

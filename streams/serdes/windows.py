@@ -62,7 +62,7 @@ def windowed(inner: Serde[K], size_ms: Duration | None = None) -> Serde[Windowed
     def deserialize_window(data: bytes) -> Any:
         if not data:
             return None
-        (start_ms,) = unpack_time(_take_window_suffix(data, _TIME_BYTES))
+        (start_ms,) = unpack_time(_require_window_suffix(data, _TIME_BYTES))
         if start_ms < 0:
             raise ValueError(f"the start of a window must not be negative, got {start_ms}")
         return Windowed(
@@ -96,7 +96,7 @@ def session_windowed(inner: Serde[K]) -> Serde[Windowed[K]]:
     def deserialize_session(data: bytes) -> Any:
         if not data:
             return None
-        end_ms, start_ms = unpack_session(_take_window_suffix(data, SESSION_SUFFIX_BYTES))
+        end_ms, start_ms = unpack_session(_require_window_suffix(data, SESSION_SUFFIX_BYTES))
         if not 0 <= start_ms <= end_ms:
             raise ValueError(f"a session can't go from {start_ms} to {end_ms}")
         return Windowed(deserialize_key(data[:-SESSION_SUFFIX_BYTES]), start_ms, end_ms)
@@ -123,7 +123,7 @@ def _create_windowed_serde(
     return Serde(name, serialize, deserialize, binder, inner, inner.message_type)
 
 
-def _take_window_suffix(data: bytes, length: int) -> bytes:
+def _require_window_suffix(data: bytes, length: int) -> bytes:
     if len(data) < length:
         raise ValueError(f"needs a key and {length} bytes of its window, got {len(data)} bytes")
     return data[-length:]

@@ -63,13 +63,13 @@ class WriterSchemas:
         except Exception:
             # What follows the id may be no place in a file, as in a message of another kind.
             if schema_id.id is not None:
-                self._find_schema(schema_id, context)
+                self._get_or_fetch_schema(schema_id, context)
             raise
-        schema = self._find_schema(schema_id, context)
+        schema = self._get_or_fetch_schema(schema_id, context)
         self._last.message = WrittenMessage(schema_id, schema, content, content.tell())
         return content
 
-    def _find_schema(self, schema_id: Any, context: Any) -> Any:
+    def _get_or_fetch_schema(self, schema_id: Any, context: Any) -> Any:
         """Return the schema of an id. Raises ValueError for one of another kind."""
         key = schema_id.guid if schema_id.id is None else schema_id.id
         schema = self._schemas.get(key)

@@ -99,7 +99,7 @@ class ReplacementBackOff:
     def __init__(self) -> None:
         self._next_wait_s = _FIRST_WAIT_S
 
-    def next_wait_s(self, lived_s: float) -> float:
+    def double_wait_and_return_former_s(self, lived_s: float) -> float:
         """Return how many seconds to wait before replacing a thread, and double the next wait.
 
         A thread that has run for a minute resets the wait.

@@ -84,12 +84,12 @@ class InMemoryConsumer:
         """Return how many offsets lie between the position and the last stable offset."""
         return self._cluster.logs[partition].last_stable_offset - self._positions[partition]
 
-    def take_out_of_range_positions(self) -> dict[Partition, int]:
+    def pop_out_of_range_positions(self) -> dict[Partition, int]:
         """Return and forget the positions that were out of range of their logs."""
         positions, self._out_of_range = self._out_of_range, {}
         return positions
 
-    def take_seen_topic_ids(self) -> dict[str, str]:
+    def pop_seen_topic_ids(self) -> dict[str, str]:
         """Return nothing: a topic in memory keeps its id."""
         return {}
 
@@ -327,7 +327,7 @@ class InMemoryAdmin:
     def fetch_partition_counts(self) -> dict[str, int]:
         return dict(self._cluster.partition_counts)
 
-    def fetch_broker_limit(self, setting: str, default: int) -> int:
+    def fetch_strictest_broker_limit_or_default(self, setting: str, default: int) -> int:
         return default  # a cluster in memory has no settings
 
     def check_topic_rights(self, operations: object, timeout_s: float = 0.0) -> None:

@@ -56,7 +56,7 @@ class OnlyMember(GroupMember):
     def mark_progress(self) -> None:
         """Do nothing: no watchdog looks at this thread."""
 
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         """Return REBALANCE if a topic that matches a pattern has appeared, else NOTHING.
 
         There is no other member that could change the group.
@@ -90,7 +90,7 @@ class OnlyMember(GroupMember):
     def peek_assignment(self, wait_s: float) -> None:
         """Return None: nothing is committed between a join and its answer."""
 
-    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+    def enter_assigned_generation(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         """Begin a new generation and return the assignment, which has all tasks."""
         assert self._subscription is not None, "no join was started"
         subscription, self._subscription = self._subscription, None
@@ -99,7 +99,7 @@ class OnlyMember(GroupMember):
         declaring = subscription._replace(topology=self._topology)
         return self._plan_tasks({_MEMBER: declaring})[_MEMBER]
 
-    def confirm_membership(self) -> bool:
+    def is_membership_confirmed(self) -> bool:
         """Return True: no other member can take the tasks."""
         return True
 
@@ -128,5 +128,5 @@ class OnlyMember(GroupMember):
     def leave_group(self, *, is_handed_over: bool = False, has_failed: bool = False) -> None:
         """Do nothing: there is no coordinator to tell."""
 
-    def hand_over_membership(self) -> None:
+    def end_without_leaving_group(self) -> None:
         """Do nothing: there is no coordinator to tell."""

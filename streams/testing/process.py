@@ -251,7 +251,7 @@ class SimulatedProcess:
                 guarantee=config.processing_guarantee,
                 application_id=application,
                 thread_id=self._member.instance_id,
-                is_member=self._member.confirm_membership,
+                is_member=self._member.is_membership_confirmed,
                 host=machine,
                 creation_timeout_ms=config.task_timeout_ms,
             ),

@@ -51,7 +51,7 @@ class TemporaryStateDirectory(StateDirectory):
         self._root: Path | None = None
         self._process_number = 0
 
-    def number_subtopologies(
+    def assign_and_save_directory_numbers(
         self, subtopologies: Mapping[int, SubtopologyContents]
     ) -> dict[int, int]:
         """Return each sub-topology's own number: no earlier version has left directories."""

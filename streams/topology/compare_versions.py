@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from state.subtopologies import number_directories
+from state.subtopologies import match_directory_numbers_by_likeness
 from streams.common.counted import format_count
 from streams.topology.compatibility import find_conflicts
 from streams.topology.declared import declare_topology
@@ -123,7 +123,9 @@ def compare_topologies(
     what `old` has made; of its inputs `old` says itself what it knew.
     """
     now = partitions or {}
-    numbers = number_directories(find_directory_contents(old), find_directory_contents(new))
+    numbers = match_directory_numbers_by_likeness(
+        find_directory_contents(old), find_directory_contents(new)
+    )
     before = index_version(
         old, {**now, **old.partitions}, {n: n for n in find_directory_contents(old)}
     )

@@ -74,7 +74,7 @@ def _wrap_with_latency_measurement(
     node: ProcessorNode, process: Callable[..., None], context: InternalProcessorContext
 ) -> Callable[..., None]:
     """Return a function that measures the latency of records at a step that nothing follows."""
-    measured = context.measure_step(node.name)
+    measured = context.get_or_create_step_measurements(node.name)
 
     def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
         process(key, value, timestamp_ms)

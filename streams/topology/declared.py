@@ -31,7 +31,7 @@ from streams.topology.partitions import (
     find_topics_downstream,
 )
 from streams.topology.resolve import (
-    match_patterns,
+    match_patterns_without_overlap,
     replace_patterns,
     replace_patterns_of_groups,
 )
@@ -130,7 +130,7 @@ class DeclaredTopology:
         """
         if not (patterns := self.patterns):
             return self
-        matches = match_patterns(patterns, existing_counts, application_id)
+        matches = match_patterns_without_overlap(patterns, existing_counts, application_id)
         subs = self.subtopologies.items()
         flows = [TopicFlow(sub.sources, sub.sinks) for _, sub in subs]
         downstream = find_topics_downstream(patterns, flows)

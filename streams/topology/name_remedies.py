@@ -95,7 +95,7 @@ def _find_join_naming(
     return None
 
 
-def find_topic_naming(topic: str, version: VersionIndex) -> Naming:
+def find_repartition_topic_naming(topic: str, version: VersionIndex) -> Naming:
     """Return how a repartition topic of a version got its name."""
     name = topic.removeprefix(f"{version.application_id}-")
     names = {step.name for step in version.steps}
@@ -132,7 +132,7 @@ def describe_store_remedy(name: str, version: VersionIndex) -> str:
 def describe_topic_remedy(topic: str, version: VersionIndex) -> str:
     """Return the advice on how to keep the name of a repartition topic of a version."""
     if not is_generated_name(topic):
-        return f"to keep it, {find_topic_naming(topic, version)}; else {DRAIN_REMEDY}"
+        return f"to keep it, {find_repartition_topic_naming(topic, version)}; else {DRAIN_REMEDY}"
     return (
         f"name the step with name='...', or the store that it is named after with store='...': "
         f"{_SHIFT_NOTE}; else {DRAIN_REMEDY}"

@@ -16,7 +16,11 @@ from streams.errors import TopologyError
 from streams.topics import TopicPattern
 from streams.topology.build import Topology
 from streams.topology.partitions import TopicFlow, find_topics_downstream
-from streams.topology.resolve import match_patterns, replace_patterns, resolve_topology
+from streams.topology.resolve import (
+    match_patterns_without_overlap,
+    replace_patterns,
+    resolve_topology,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def review_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[P
         derived = resolved.derive_partition_counts(
             {topic: counts[topic] for topic in resolved.input_topics if topic in counts}
         )
-        matches = match_patterns(
+        matches = match_patterns_without_overlap(
             [each.text for each in topology.patterns], counts, topology.application_id
         )
     except TopologyError:

@@ -23,7 +23,7 @@ from streams.topology.partitions import TopicFlow, find_topics_downstream
 _MERGE = StepTraits(is_stateless=True, drops_records=False, forwards_unchanged=True)
 
 
-def match_patterns(
+def match_patterns_without_overlap(
     patterns: Iterable[str], topics: Iterable[str], application_id: str
 ) -> dict[str, tuple[str, ...]]:
     """Return for the text of each pattern the topics that match, sorted.
@@ -75,7 +75,7 @@ def resolve_topology(topology: Topology, existing_counts: Mapping[str, int]) -> 
     texts = {pattern.text for pattern in topology.patterns}
     if not texts:
         return topology
-    matches = match_patterns(texts, existing_counts, topology.application_id)
+    matches = match_patterns_without_overlap(texts, existing_counts, topology.application_id)
     flows = [
         TopicFlow(s.declared_sources, frozenset(k.topic_name for k in s.sinks if k.internal))
         for s in subs

@@ -90,7 +90,7 @@ def compare_types(old: DescribedType, new: DescribedType) -> TypeCompatibility:
     """Compare the types of two versions of an application, in both directions."""
     backward = tuple(_compare_reading(_Reading(old), _Reading(new), ""))
     forward = tuple(_compare_reading(_Reading(new), _Reading(old), ""))
-    changes = tuple(dict.fromkeys(_list_changes(_Reading(old), _Reading(new), "")))
+    changes = tuple(dict.fromkeys(_describe_type_changes(_Reading(old), _Reading(new), "")))
     return TypeCompatibility(backward, forward, changes)
 
 
@@ -241,10 +241,10 @@ def _is_read_as_scalar(a: DescribedType, b: DescribedType) -> bool:
     if a.kind == b.kind == "scalar":
         is_text = b.name == "str" and a.name in _WRITTEN_AS_TEXT
         return a.name == b.name or b.name in _WIDER.get(a.name, ()) or is_text
-    return a.kind == "enum" and (b.kind, b.name) == ("scalar", "str") and _has_texts(a)
+    return a.kind == "enum" and (b.kind, b.name) == ("scalar", "str") and _are_all_symbols_texts(a)
 
 
-def _has_texts(described: DescribedType) -> bool:
+def _are_all_symbols_texts(described: DescribedType) -> bool:
     return all(each[:1] in "'\"" for each in described.symbols)
 
 
@@ -334,7 +334,7 @@ def _compare_all_of(written: _Reading, reader: _Reading, path: str) -> Iterator[
         yield from _compare_reading(replace(written, type=member), replace(reader, type=each), path)
 
 
-def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
+def _describe_type_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
     """Yield the differences between two types as sentences, field by field."""
     a, b = old.type, new.type
     if a == b or a.kind == b.kind == "reference":
@@ -349,7 +349,9 @@ def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
                 yield f"-{inner.lstrip('.')}"
                 continue
             other = b.fields[name]
-            yield from _list_changes(old.enter_part(field.type), new.enter_part(other.type), inner)
+            yield from _describe_type_changes(
+                old.enter_part(field.type), new.enter_part(other.type), inner
+            )
             if field.has_default and not other.has_default:
                 yield f"{inner.lstrip('.')} has no default any more"
         for name, field in b.fields.items():
@@ -357,7 +359,7 @@ def _list_changes(old: _Reading, new: _Reading, path: str) -> Iterator[str]:
                 yield f"+{path.lstrip('.')}{'.' if path else ''}{field.label or name}"
     elif a.kind == b.kind and a.items and len(a.items) == len(b.items):
         for x, y in zip(a.items, b.items, strict=True):
-            yield from _list_changes(old.enter_part(x), new.enter_part(y), path)
+            yield from _describe_type_changes(old.enter_part(x), new.enter_part(y), path)
     elif a.kind == b.kind == "enum" and a.name == b.name:
         gone, come = set(a.symbols) - set(b.symbols), set(b.symbols) - set(a.symbols)
         told = [*(f"-{each}" for each in sorted(gone)), *(f"+{each}" for each in sorted(come))]

@@ -109,7 +109,7 @@ def compare_values(
             reason += f", and values of {fields} {', '.join(gone)} are dropped at the next write"
     if renamed:
         reason += f"; {', '.join(each.new for each in renamed)} takes its default"
-    if is_store and (way_back := _describe_way_back(found)):
+    if is_store and (way_back := _explain_rollback_readability(found)):
         reason = f"{reason}; {way_back}"
     is_less_kept = is_store and any(each.endswith(_KEPT_NO_MORE) for each in found.changes)
     if is_less_kept:
@@ -152,7 +152,7 @@ def _find_remedy(found: TypeCompatibility) -> str:
     )
 
 
-def _describe_way_back(found: TypeCompatibility) -> str:
+def _explain_rollback_readability(found: TypeCompatibility) -> str:
     """Explain whether the old version can read values of the new one, if it is started again."""
     refused = [each for each in found.forward if each.is_refused]
     if refused:

@@ -136,9 +136,9 @@ def test_2_000_tasks_on_128_threads_join(broker: Broker, unique: Callable[[str],
         def is_assigned() -> bool:
             for number, member in enumerate(members):
                 if member.is_joining:
-                    if (taken := member.take_assignment()) is not None:
+                    if (taken := member.enter_assigned_generation()) is not None:
                         assigned[number] = taken
-                elif member.read_signal_or_raise() is not MembershipSignal.NOTHING:
+                elif member.read_current_signal_or_raise() is not MembershipSignal.NOTHING:
                     join(number)
             generations = {member.current_membership.generation for member in members}
             is_one = len(generations) == 1 and not any(member.is_joining for member in members)
@@ -160,7 +160,7 @@ def test_a_record_that_no_broker_accepts_is_refused_with_its_size(
     too_much = tuple(f"0_{number}" for number in range(150_000))
     member.start_joining(SubscriptionInfo((), former=too_much))
     with pytest.raises(StreamsError, match=rf"would have \d+ bytes.* accept {RECORD_BYTES_MAX} "):
-        member.take_assignment(HANG_LIMIT_S)
+        member.enter_assigned_generation(HANG_LIMIT_S)
     member.leave_group()
 
 
@@ -181,7 +181,7 @@ def test_a_request_that_no_broker_accepts_is_refused_with_its_size(
         joining.start_joining(SubscriptionInfo((), former=("0_0",) * 20_000))
         refused = rf"JoinGroup would have \d+ bytes, and the brokers accept {REQUEST_BYTES_MAX} "
         with pytest.raises(StreamsError, match=refused):
-            joining.take_assignment(HANG_LIMIT_S)
+            joining.enter_assigned_generation(HANG_LIMIT_S)
 
         def assign_much(members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
             return dict.fromkeys(members, AssignmentInfo(("0_0",) * 20_000, ()))
@@ -189,6 +189,6 @@ def test_a_request_that_no_broker_accepts_is_refused_with_its_size(
         leading = create_member(broker, group, 1, assign_much)
         leading.start_joining(SubscriptionInfo(()))
         with pytest.raises(StreamsError, match="SyncGroup would have"):
-            leading.take_assignment(HANG_LIMIT_S)
+            leading.enter_assigned_generation(HANG_LIMIT_S)
     finally:
         broker.close()

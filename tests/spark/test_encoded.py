@@ -14,8 +14,8 @@ from streams.errors import ConfigError
 from streams.serdes import Serde
 from streams.spark.reconciliation.serde_columns import (
     to_bytes_column,
+    to_number_or_text_column,
     to_text_column,
-    to_typed_column,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def test_bytes_become_what_they_say(
 ) -> None:
     rows = [(serde.serialize(each),) for each in values]
     data = spark.createDataFrame(rows, "data BINARY").select(
-        to_typed_column(F.col("data"), serde).alias("typed"),
+        to_number_or_text_column(F.col("data"), serde).alias("typed"),
         to_text_column(F.col("data"), serde).alias("text"),
     )
     if serde is serdes.json:

@@ -19,7 +19,7 @@ from streams.errors import ConfigError, StreamsError
 from streams.ledger import WrittenRange
 from streams.spark.exporting.export import ExportRequest, export_application, exported
 from streams.spark.exporting.export_directory import read_complete_manifests
-from streams.spark.exporting.export_files import RangeWriter, run_in_tasks
+from streams.spark.exporting.export_files import RangeWriter, run_in_spark_tasks
 from streams.spark.exporting.manifest import ExportEnd, TopicRole
 from streams.spark.exporting.verify import verify_exports
 from streams.spark.source.broker_access import BrokerAccess
@@ -128,10 +128,10 @@ def test_attempts_that_were_given_up_are_no_part_of_an_export(
 
     def twice(spark: SparkSession, work: RangeWriter, ranges: list[OffsetRange]) -> list[object]:
         given_up.append(work)
-        run_in_tasks(spark, work, ranges)
-        return list(run_in_tasks(spark, work, ranges))
+        run_in_spark_tasks(spark, work, ranges)
+        return list(run_in_spark_tasks(spark, work, ranges))
 
-    monkeypatch.setattr("streams.spark.exporting.export.run_in_tasks", twice)
+    monkeypatch.setattr("streams.spark.exporting.export.run_in_spark_tasks", twice)
     cut = cut_now(application.servers, application.name)
     made = export_application(spark, cut, application.access, tmp_path)
     monkeypatch.undo()

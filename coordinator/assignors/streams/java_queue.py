@@ -38,7 +38,7 @@ class JavaPriorityQueue(Generic[E]):
             position = parent
         elements[position], priorities[position] = element, priority
 
-    def take_least(self) -> E:
+    def pop_least(self) -> E:
         """Remove and return the element of least priority."""
         least, last, priority = self._elements[0], self._elements.pop(), self._priorities.pop()
         if self._elements:

@@ -44,7 +44,7 @@ class ProcessLoad:
         if self._members_by_load is None:
             order = sort_like_hash_map(self.task_counts)
             self._members_by_load = JavaPriorityQueue(order, self.task_counts.__getitem__)
-        member_id = self._members_by_load.take_least()
+        member_id = self._members_by_load.pop_least()
         self._add_task_and_count_member(member_id, task)
         self._members_by_load.add_element(member_id)
         return member_id

@@ -138,7 +138,7 @@ class _StickyAssignment:
             left = [task for task in left if not self._try_promote_standby(task)]
         queue = self._queue_processes()
         for task in sorted(left):
-            process = queue.take_least()
+            process = queue.pop_least()
             member_id = process.add_to_least_loaded(task)
             self.tasks[member_id][0].append(task)
             self._count_active(process.task_counts[member_id])
@@ -212,7 +212,7 @@ class _StickyAssignment:
         passed_over: list[ProcessLoad] = []
         was_given = False
         while queue:
-            process = queue.take_least()
+            process = queue.pop_least()
             passed_over.append(process)
             if not process.has_task(task):
                 member_id = process.add_to_least_loaded(task)

@@ -81,7 +81,7 @@ class CheapestPlacement:
         waiting: list[Place] = []
         best: Place | None = None
 
-        def take_step(step: _Step) -> None:
+        def relax_step(step: _Step) -> None:
             nonlocal best
             before = 0 if step.source is None else distances[step.source]
             distance = before + step.cost
@@ -95,11 +95,11 @@ class CheapestPlacement:
 
         for client in self._clients:
             place = Place(client, group)
-            take_step(_Step(None, place, task, self._compute_cost(task, client)))
+            relax_step(_Step(None, place, task, self._compute_cost(task, client)))
         for place in waiting:  # the list grows while it is walked
             if best is None or distances[place] < distances[best]:
                 for step in self._list_steps(place):
-                    take_step(step)
+                    relax_step(step)
         if best is None:
             raise ValueError(f"the limits of groups leave no room for task {task}")
         path = [steps[best]]

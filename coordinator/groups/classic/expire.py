@@ -26,7 +26,7 @@ def expire_session(
     ):
         return None
     transition = GroupTransition(group, config, now_ms)
-    transition.remove_member(member_id)
+    transition.remove_member_and_refuse_requests(member_id)
     if member is not None and transition.group.phase is not ClassicGroupPhase.PREPARING_REBALANCE:
         transition.prepare_rebalance(ClassicRebalanceCause.SESSION_EXPIRED)
     elif (
@@ -79,6 +79,6 @@ def expire_sync(
         return None
     transition = GroupTransition(group, config, now_ms)
     for member_id in sorted(group.pending_sync):
-        transition.remove_member(member_id)
+        transition.remove_member_and_refuse_requests(member_id)
     transition.prepare_rebalance(ClassicRebalanceCause.SYNC_EXPIRED)
     return transition.to_decision(None)

@@ -150,7 +150,7 @@ class GroupTransition:
             self.now_ms,
         )
 
-    def remove_member(self, member_id: str) -> None:
+    def remove_member_and_refuse_requests(self, member_id: str) -> None:
         """Remove a member, or one that has only got an id, and refuse its pending requests.
 
         These are answered with UNKNOWN_MEMBER_ID.
@@ -233,7 +233,7 @@ class GroupTransition:
         self.set_timer(ClassicTimer.JOIN, None)
         for member in tuple(group.members.values()):
             if member.member_id not in group.joining and member.instance_id is None:
-                self.remove_member(member.member_id)
+                self.remove_member_and_refuse_requests(member.member_id)
         if group.members and not self._try_elect_leader():
             # There are only static members and none has joined: wait for them once more.
             self.set_timer(ClassicTimer.JOIN, group.rebalance_timeout_ms)

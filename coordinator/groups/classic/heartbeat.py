@@ -20,7 +20,7 @@ class Heartbeat(NamedTuple):
     generation: int
 
 
-def validate_heartbeat(
+def validate_heartbeat_and_select_code(
     group: ClassicGroup | None, command: Heartbeat
 ) -> tuple[ClassicGroupMember, AnswerCode]:
     """Return the member that a heartbeat comes from, and the code to answer it with.

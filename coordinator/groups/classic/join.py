@@ -88,7 +88,7 @@ def _process_join(transition: GroupTransition, command: JoinGroup) -> JoinAnswer
     """Decide a JoinGroup on the transition's copy of the group; None: the answer comes later."""
     group = transition.group
     if not _has_room_for(group, command.member_id, transition.config.max_size):
-        transition.remove_member(command.member_id)  # it exceeds the maximum
+        transition.remove_member_and_refuse_requests(command.member_id)  # it exceeds the maximum
         return JoinAnswer(code=Code.GROUP_MAX_SIZE_REACHED)
     if not group.supports_protocols(command.protocol_type, {name for name, _ in command.protocols}):
         return JoinAnswer(code=Code.INCONSISTENT_GROUP_PROTOCOL, member_id=command.member_id)

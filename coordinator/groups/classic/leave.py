@@ -59,5 +59,5 @@ def _remove_leaving_member(transition: GroupTransition, leaving: LeavingMember) 
             require_member(group, member_id, leaving.instance_id)
         except Refused as refused:
             return refused.code
-    transition.remove_member(member_id)
+    transition.remove_member_and_refuse_requests(member_id)
     return Code.NONE

@@ -32,7 +32,7 @@ from coordinator.groups.classic.effects import (
 )
 from coordinator.groups.classic.expire import expire_join, expire_session, expire_sync
 from coordinator.groups.classic.group_transition import ClassicGroupConfig, GroupTransition
-from coordinator.groups.classic.heartbeat import Heartbeat, validate_heartbeat
+from coordinator.groups.classic.heartbeat import Heartbeat, validate_heartbeat_and_select_code
 from coordinator.groups.classic.join import JoinGroup, join_group
 from coordinator.groups.classic.leave import LeaveGroup, leave_group
 from coordinator.groups.classic.state import (
@@ -176,7 +176,9 @@ class ClassicMembership:
         It is REBALANCE_IN_PROGRESS if the member is to join again, else NONE.
         """
         shard.classic_counters.heartbeats += 1
-        member, code = validate_heartbeat(shard.state.classic.get(command.group_id), command)
+        member, code = validate_heartbeat_and_select_code(
+            shard.state.classic.get(command.group_id), command
+        )
         key = (ClassicTimer.SESSION, command.group_id, member.member_id)
         self._timers.set_timer(key, member.session_timeout_ms)
         return code

@@ -186,7 +186,7 @@ class ClassicGroup:
             members={member.member_id: member for member in saved.members},
         )
 
-    def take_join_state(self, group: ClassicGroup) -> None:
+    def copy_join_state_of(self, group: ClassicGroup) -> None:
         """Take the join state, which no record holds, from a group with the same record."""
         self.joining = group.joining
         self.syncing = group.syncing
@@ -294,6 +294,6 @@ def keep_join_state(
     """
     is_at_rest = changed_group.phase in (ClassicGroupPhase.STABLE, ClassicGroupPhase.EMPTY)
     if is_saved and is_at_rest:
-        groups[changed_group.group_id].take_join_state(changed_group)
+        groups[changed_group.group_id].copy_join_state_of(changed_group)
     else:
         groups[changed_group.group_id] = changed_group

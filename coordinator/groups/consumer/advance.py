@@ -95,7 +95,9 @@ def advance_member(
     regex_changed = updated.regex != member.regex
     must_bump_epoch = topics_changed
     if regex_changed:
-        must_bump_epoch |= _needs_epoch_for_regex(group, member.regex, updated.regex)
+        must_bump_epoch |= _validate_regex_and_tell_if_epoch_needed(
+            group, member.regex, updated.regex
+        )
         records += _forget_unused_regex(group, member.regex)
     epoch = group.epoch
     checks_topics = (
@@ -201,7 +203,7 @@ def _select_epoch_cause(
     return GroupEpochCause.MEMBER_JOINED if is_new else GroupEpochCause.SUBSCRIPTION_CHANGED
 
 
-def _needs_epoch_for_regex(
+def _validate_regex_and_tell_if_epoch_needed(
     group: ConsumerGroup, old_regex: str | None, new_regex: str | None
 ) -> bool:
     """Return whether the group needs an epoch now, as a member has another expression than before.

@@ -99,13 +99,13 @@ class ConsumerEffectExecutor:
             case CancelMemberTimers(member_ids):
                 self._cancel_member_timers(group_id, member_ids)
             case RememberTopicsVersion(topics_version):
-                transient_state = _require_transient_state(shard, group_id)
+                transient_state = _get_or_create_transient_state(shard, group_id)
                 transient_state.hashed_topics_version = topics_version
             case CountEpochStart(cause, member_ids):
                 count_epoch_start(
                     shard.consumer_counters,
                     shard.state.consumer[group_id],
-                    _require_transient_state(shard, group_id),
+                    _get_or_create_transient_state(shard, group_id),
                     cause.value,
                     member_ids,
                     self._clock.now_ms(),
@@ -158,7 +158,7 @@ class ConsumerEffectExecutor:
 
     def _resolve_regexes(self, shard: GroupShard, group_id: str, regexes: frozenset[str]) -> None:
         """Resolve a group's regular expressions in the background, then write the outcome."""
-        transient_state = _require_transient_state(shard, group_id)
+        transient_state = _get_or_create_transient_state(shard, group_id)
         transient_state.is_resolving = True
         topics_version, started_at_ms = self._topics.version, self._clock.now_ms()
         names = [topic.name for topic in self._topics]
@@ -200,7 +200,7 @@ class ConsumerEffectExecutor:
         return True
 
 
-def _require_transient_state(shard: GroupShard, group_id: str) -> TransientGroupState:
+def _get_or_create_transient_state(shard: GroupShard, group_id: str) -> TransientGroupState:
     """Return the transient state of a group, which is made if it has none yet."""
     transient_state = shard.transient_states.get(group_id)
     if transient_state is None:

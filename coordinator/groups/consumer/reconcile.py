@@ -67,10 +67,12 @@ def reconcile_member(
             )
         case _:
             pass
-    return _compute_next_assignment(member, target_epoch, target, subscribed, owned, find_owner)
+    return _build_member_with_next_assignment(
+        member, target_epoch, target, subscribed, owned, find_owner
+    )
 
 
-def _compute_next_assignment(
+def _build_member_with_next_assignment(
     member: ConsumerGroupMember,
     target_epoch: int,
     target: TopicPartitions,

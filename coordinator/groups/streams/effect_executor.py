@@ -71,7 +71,7 @@ class StreamsEffectExecutor:
             shard.count_group_change(group_id, before)
             group = shard.state.streams.get(group_id)
             if group is not None and not group.members:
-                require_transient_streams_state(shard, group_id).shutdown_requester = None
+                get_or_create_transient_streams_state(shard, group_id).shutdown_requester = None
         return response
 
     def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
@@ -91,7 +91,7 @@ class StreamsEffectExecutor:
                 count_epoch_start(
                     shard.streams_counters,
                     shard.state.streams[group_id],
-                    require_transient_streams_state(shard, group_id),
+                    get_or_create_transient_streams_state(shard, group_id),
                     cause.value,
                     [member_id],
                     self._clock.now_ms(),
@@ -105,7 +105,9 @@ class StreamsEffectExecutor:
                 group = shard.state.streams[group_id]
                 count_epoch_settled(shard.streams_counters, group, start, self._clock)
             case _:
-                _change_transient_state(require_transient_streams_state(shard, group_id), effect)
+                _apply_effect_to_transient_state(
+                    get_or_create_transient_streams_state(shard, group_id), effect
+                )
 
     def drop_group(self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()) -> None:
         """Cancel a group's timers and drop its transient state.
@@ -126,7 +128,9 @@ class StreamsEffectExecutor:
                 self._timers.cancel_timer((timer, group_id, member_id))
 
 
-def require_transient_streams_state(shard: GroupShard, group_id: str) -> TransientStreamsState:
+def get_or_create_transient_streams_state(
+    shard: GroupShard, group_id: str
+) -> TransientStreamsState:
     """Return the transient state of a streams group, which is made if it has none yet."""
     transient_state = shard.transient_streams_states.get(group_id)
     if transient_state is None:
@@ -134,7 +138,9 @@ def require_transient_streams_state(shard: GroupShard, group_id: str) -> Transie
     return transient_state
 
 
-def _change_transient_state(transient_state: TransientStreamsState, effect: object) -> None:
+def _apply_effect_to_transient_state(
+    transient_state: TransientStreamsState, effect: object
+) -> None:
     """Carry out an effect that notes something which no record has."""
     match effect:
         case RememberTopology(configured, topics_version):

@@ -120,9 +120,9 @@ class _HeartbeatStep:
     def decide(self) -> Decision[Record, StreamsHeartbeatAnswer]:
         command, group = self._command, self._group
         member = self._find_or_create_member()
-        updated = self._update_member(member)
-        topology = self._update_topology(updated)
-        configured, metadata_hash = self._configure_topology(topology)
+        updated = self._update_and_record_member(member)
+        topology = self._require_or_record_topology(updated)
+        configured, metadata_hash = self._reconfigure_topology_if_topics_changed(topology)
         validated_epoch = topology.epoch if configured.is_ready else NO_EPOCH
         check_owned_tasks(configured, command.owned)
         if command.task_offsets is not None or command.task_end_offsets is not None:
@@ -144,7 +144,7 @@ class _HeartbeatStep:
                 StreamsTimer.SESSION, moved.member_id, self._context.settings.session_timeout_ms
             )
         )
-        answer = self._build_answer(member, moved, configured)
+        answer = self._build_answer_and_add_effects(member, moved, configured)
         if self._replaced is not None:
             drop_id = self._replaced.member_id
             is_same = drop_id == moved.member_id
@@ -193,7 +193,7 @@ class _HeartbeatStep:
         ]
         return member
 
-    def _update_member(self, member: StreamsGroupMember) -> StreamsGroupMember:
+    def _update_and_record_member(self, member: StreamsGroupMember) -> StreamsGroupMember:
         """Return the member with the fields that the request reports, and record changes.
 
         A static member that differs only in its client or time-out needs no other tasks.
@@ -232,7 +232,7 @@ class _HeartbeatStep:
 
     # The topology
 
-    def _update_topology(self, updated: StreamsGroupMember) -> StreamsTopology:
+    def _require_or_record_topology(self, updated: StreamsGroupMember) -> StreamsTopology:
         """Return the topology of the group, which the first member brings.
 
         Raises Refused: INVALID_REQUEST if a member brings another one.
@@ -253,7 +253,7 @@ class _HeartbeatStep:
             )
         return known
 
-    def _configure_topology(
+    def _reconfigure_topology_if_topics_changed(
         self, topology: StreamsTopology
     ) -> tuple[ConfiguredTopology, MetadataHash]:
         """Return what the topology comes to, and the hash of the topics that it needs."""
@@ -344,7 +344,7 @@ class _HeartbeatStep:
     def _add_delay(self, detail: str) -> None:
         self._add_status(StreamsStatusCode.ASSIGNMENT_DELAYED, detail)
 
-    def _build_answer(
+    def _build_answer_and_add_effects(
         self,
         member: StreamsGroupMember,
         moved: StreamsGroupMember,

@@ -31,7 +31,7 @@ from coordinator.groups.streams.describe import DescribedStreamsGroup, describe_
 from coordinator.groups.streams.effect_executor import (
     StreamsEffectExecutor,
     StreamsTimerKey,
-    require_transient_streams_state,
+    get_or_create_transient_streams_state,
 )
 from coordinator.groups.streams.effects import (
     CountStreamsTarget,
@@ -154,7 +154,7 @@ class StreamsMembership:
             return process_streams_heartbeat(group, command, context, is_new=False)
         except RefusedAfterConfiguring as refused:
             if refused.configured is not context.transient_state.configured:
-                transient_state = require_transient_streams_state(shard, group.group_id)
+                transient_state = get_or_create_transient_streams_state(shard, group.group_id)
                 transient_state.refused_topology = refused.configured, shard.log.end_offset
             raise
 

@@ -100,7 +100,7 @@ def _decide_repartition_counts(
             for sink in subtopology.repartition_sink_topics:
                 if sink in decided:
                     continue
-                count = _count_largest_source(subtopology, decided, count_partitions)
+                count = _find_largest_source_count(subtopology, decided, count_partitions)
                 if count is None:
                     undecided_count += 1
                 else:
@@ -123,7 +123,7 @@ def _decide_repartition_counts(
     return decided
 
 
-def _count_largest_source(
+def _find_largest_source_count(
     subtopology: StreamsSubtopology, decided: Mapping[str, int], count_partitions: CountPartitions
 ) -> int | None:
     """Return how many partitions the largest known source has; None if none is known yet."""

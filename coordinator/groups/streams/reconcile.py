@@ -69,7 +69,7 @@ def reconcile_tasks(
             epoch = target_epoch
         case _:
             pass
-    return _compute_next_assignment(group, member, epoch, target_epoch, target, owned)
+    return _build_member_with_next_assignment(group, member, epoch, target_epoch, target, owned)
 
 
 def may_own_any(owned: TaskRoles | None, tasks: AssignedTasks) -> bool:
@@ -107,7 +107,7 @@ class _RoleChange:
         return granted
 
 
-def _compute_next_assignment(
+def _build_member_with_next_assignment(
     group: StreamsGroup,
     member: StreamsGroupMember,
     epoch: int,
@@ -118,13 +118,13 @@ def _compute_next_assignment(
     """Return the member with what it keeps, has to revoke and newly gets, and its next state."""
     assigned = member.assigned
     active = _RoleChange.between(
-        assigned.active, target.active, _find_held_active(group, member, target.active)
+        assigned.active, target.active, _find_unavailable_active(group, member, target.active)
     )
     standby = _RoleChange.between(
-        assigned.standby, target.standby, _find_held_standby(group, member, target.standby)
+        assigned.standby, target.standby, _find_standby_of_process(group, member, target.standby)
     )
     warmup = _RoleChange.between(
-        assigned.warmup, target.warmup, _find_held_warmup(group, member, target.warmup)
+        assigned.warmup, target.warmup, _find_warmup_of_process(group, member, target.warmup)
     )
     standby.grant_at_once(assigned.active)
     standby.revoking -= warmup.grant_at_once(assigned.standby)
@@ -173,7 +173,7 @@ def _select_epochs(epochs: Mapping[TaskId, int], tasks: set[TaskId]) -> dict[Tas
 # Tasks that are not free
 
 
-def _find_held_active(
+def _find_unavailable_active(
     group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
 ) -> frozenset[TaskId]:
     """Return which active tasks somebody has, or another member of the process in another role."""
@@ -187,7 +187,7 @@ def _find_held_active(
     )
 
 
-def _find_held_standby(
+def _find_standby_of_process(
     group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
 ) -> frozenset[TaskId]:
     """Return which standby tasks another member of the process has, in whatever role."""
@@ -201,7 +201,7 @@ def _find_held_standby(
     )
 
 
-def _find_held_warmup(
+def _find_warmup_of_process(
     group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
 ) -> frozenset[TaskId]:
     """Return which warm-up tasks another member of the process has, in whatever role."""

@@ -62,7 +62,7 @@ class CleanedTransactionMetadata:
         self.kept.append(ended)
         return False
 
-    def take_transactions_with_kept_marker(self) -> list[AbortedTransaction]:
+    def pop_transactions_with_kept_marker(self) -> list[AbortedTransaction]:
         """Remove and return the aborted transactions that kept their marker since the last call."""
         kept, self.kept = self.kept, []
         return kept

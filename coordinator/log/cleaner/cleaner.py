@@ -104,7 +104,7 @@ class LogCleaner:
                 section = self._find_section(each)
                 if not section.dirty_bytes:
                     break
-                if not run_to_completion(self._clean_partition(each, section)):
+                if not run_to_completion(self._try_clean_partition(each, section)):
                     break
                 count += 1
         return count
@@ -113,10 +113,10 @@ class LogCleaner:
 
     def _begin_round(self) -> None:
         """Start the steps that look for a log to clean, and run their first slice."""
-        self._steps = self._clean_dirtiest_log()
+        self._steps = self._try_clean_dirtiest_log()
         self._run_slice()
 
-    def _clean_dirtiest_log(self) -> Steps[bool]:
+    def _try_clean_dirtiest_log(self) -> Steps[bool]:
         """Find the dirtiest log and clean it; return whether one was cleaned.
 
         If one was, there may be another.
@@ -150,7 +150,7 @@ class LogCleaner:
             return False
         self._current = found[0]
         try:
-            return (yield from self._clean_partition(*found))
+            return (yield from self._try_clean_partition(*found))
         finally:
             self._current = None
 
@@ -166,7 +166,9 @@ class LogCleaner:
         """Find the part of a log that can be cleaned now."""
         return find_cleanable_section(partition, self._host.clock.now_ms())
 
-    def _clean_partition(self, partition: PartitionLog, section: CleanableSection) -> Steps[bool]:
+    def _try_clean_partition(
+        self, partition: PartitionLog, section: CleanableSection
+    ) -> Steps[bool]:
         """Clean a section of a log, and return whether no step of the cleaning failed.
 
         A log that fails is put off, or not cleaned any more.

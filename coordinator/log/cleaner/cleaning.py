@@ -24,7 +24,7 @@ from coordinator.log.cleaner.batch_compaction import (
 from coordinator.log.cleaner.cleanable_section import CleanableSection, group_segments_by_size
 from coordinator.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from coordinator.log.cleaner.offset_map import OffsetMap
-from coordinator.log.cleaner.offset_map_builder import add_batch_to_offset_map
+from coordinator.log.cleaner.offset_map_builder import try_add_batch_to_offset_map
 from coordinator.log.cleaner.steps import AsyncOperation, Steps
 from coordinator.log.partition import PartitionLog
 from coordinator.log.segment import LogSegment
@@ -60,7 +60,7 @@ def clean_log(
         if end <= section.first_dirty_offset:
             continue
         if not (
-            yield from _add_segment_to_offset_map(
+            yield from _try_add_segment_to_offset_map(
                 partition, segment, offsets, transactions, section.first_dirty_offset
             )
         ):
@@ -118,7 +118,7 @@ def _read_batches_in_pieces(
         position += len(data)
 
 
-def _add_segment_to_offset_map(
+def _try_add_segment_to_offset_map(
     partition: PartitionLog,
     segment: LogSegment,
     offsets: OffsetMap,
@@ -131,7 +131,9 @@ def _add_segment_to_offset_map(
             if batch.last_offset < first_dirty_offset:
                 continue
             if not (
-                yield from add_batch_to_offset_map(batch, offsets, transactions, first_dirty_offset)
+                yield from try_add_batch_to_offset_map(
+                    batch, offsets, transactions, first_dirty_offset
+                )
             ):
                 return False
             if at % _BATCHES_A_STEP == 0:
@@ -163,7 +165,7 @@ def _compact_run(
     is_handed_over = False
     try:
         yield from _copy_survivors(partition, run, new, cleaning, transactions)
-        for each in transactions.take_transactions_with_kept_marker():
+        for each in transactions.pop_transactions_with_kept_marker():
             new.transaction_index.add_entry(each)
         _check_run_in_log(partition, run)
 

@@ -16,7 +16,7 @@ from coordinator.log.cleaner.steps import Steps
 _RECORDS_A_STEP = 512
 
 
-def add_batch_to_offset_map(
+def try_add_batch_to_offset_map(
     batch: RecordBatch,
     offsets: OffsetMap,
     transactions: CleanedTransactionMetadata,

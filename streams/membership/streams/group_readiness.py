@@ -59,7 +59,7 @@ class GroupReadiness:
         """Remember how many partitions topics have, for when one of them is missing."""
         self._partition_counts = counts
 
-    def take_statuses(self, statuses: Sequence[GroupStatus], *, has_tasks: bool) -> None:
+    def update_statuses_and_log(self, statuses: Sequence[GroupStatus], *, has_tasks: bool) -> None:
         """Note the statuses of an answer, and log those of which people should know, once."""
         self._had_tasks = self._had_tasks or has_tasks
         self._warn_of_passing(explain_passing_statuses(self._group_id, statuses))

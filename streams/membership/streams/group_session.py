@@ -18,7 +18,7 @@ STREAMS_SESSION_MS = 45_000
 """Kafka's default of the setting, which is also that of its lower limit."""
 
 
-def find_group_session_ms(connection: BrokerConnection, group_id: str, own_ms: int) -> int:
+def fetch_group_session_or_own_ms(connection: BrokerConnection, group_id: str, own_ms: int) -> int:
     """Return the session time-out of a streams group in ms.
 
     Where brokers don't tell it, a worker's own setting is taken, 45 000 at most, and a warning says

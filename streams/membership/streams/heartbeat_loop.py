@@ -143,7 +143,7 @@ class HeartbeatLoop:
         self.mark_progress()
         if self._thread is None:
             name = f"{self._facts.member_id}-heartbeat"
-            self._thread = self._host.spawn_thread(name, self._run_thread)
+            self._thread = self._host.spawn_thread(name, self._send_heartbeats_until_closed)
 
     def mark_progress(self) -> None:
         """Record that the stream thread is alive, so that its heartbeats go on."""
@@ -210,11 +210,11 @@ class HeartbeatLoop:
         self.silent_since_s = self.unanswered_since_s = self._trouble_since_s = None
         if isinstance(answer, HeartbeatAnswer):
             self.confirmed_at_s = sent_at_s
-            self._take_answer(sent, answer)
+            self._apply_answer_and_log(sent, answer)
             if not self.state.is_told_certain:
                 self._ask_for_tasks(connection, sent)
         else:
-            self._take_refusal(connection, sent, answer)
+            self._apply_refusal_or_raise(connection, sent, answer)
         return self.state.is_member and self.state.join_number == sent.join_number
 
     def _ask_for_tasks(self, connection: BrokerConnection, sent: MemberHeartbeat) -> None:
@@ -248,7 +248,7 @@ class HeartbeatLoop:
         except (ConnectionLost, StreamsError) as error:
             log.info("left group %s without an answer: %s", self._facts.group_id, error)
 
-    def _run_thread(self) -> None:
+    def _send_heartbeats_until_closed(self) -> None:
         """Send heartbeats until the member is closed, or until an error ends them."""
         try:
             while not self._closed.is_set():
@@ -274,7 +274,7 @@ class HeartbeatLoop:
         state = self.state
         if state.phase not in (MemberPhase.JOINING, MemberPhase.JOINED):
             return
-        if state.is_member and self._is_stuck():
+        if state.is_member and self._log_and_tell_if_stuck():
             self.send_leave(self._facts.member_id, "max_poll_interval_ms was exceeded")
             self.change_state(
                 lambda now: apply_loss(now, MemberHeartbeat(state.join_number, 0, None))
@@ -309,17 +309,17 @@ class HeartbeatLoop:
         interval_ms = min(self._interval_ms, self._timeouts.heartbeat_ms)
         return (min(interval_ms, _ATTENTIVE_INTERVAL_MS) if is_attentive else interval_ms) / 1000
 
-    def _take_answer(self, sent: MemberHeartbeat, answer: HeartbeatAnswer) -> None:
+    def _apply_answer_and_log(self, sent: MemberHeartbeat, answer: HeartbeatAnswer) -> None:
         """Apply the answer to a heartbeat, and log the statuses of the group that are new."""
         before = self.state
         after = self.change_state(lambda now: apply_answer(now, sent, answer))
         self._interval_ms = answer.interval_ms or self._timeouts.heartbeat_ms
         if (before.epoch, before.told) != (after.epoch, after.told):
             self._changed_at_s = self._host.monotonic_s()
-        self.readiness.take_statuses(answer.statuses, has_tasks=not after.told.is_empty)
+        self.readiness.update_statuses_and_log(answer.statuses, has_tasks=not after.told.is_empty)
         self._changed.set()
 
-    def _take_refusal(
+    def _apply_refusal_or_raise(
         self, connection: BrokerConnection, sent: MemberHeartbeat, refusal: HeartbeatRefusal
     ) -> None:
         """Note that the membership is lost. Raises StreamsError for any other refusal.
@@ -369,7 +369,7 @@ class HeartbeatLoop:
                 f"can't join group {self._facts.group_id!r}: {error} (for {now_s - since_s:.0f} s)"
             ) from error
 
-    def _is_stuck(self) -> bool:
+    def _log_and_tell_if_stuck(self) -> bool:
         """Return whether the stream thread has stood still for the rebalance time-out."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:

@@ -88,9 +88,9 @@ def _build_request(
         "member_id": facts.member_id,
         "member_epoch": heartbeat.epoch,
         "endpoint_information_epoch": heartbeat.endpoint_epoch,
-        "active_tasks": None if owned is None else _list_tasks(classes, owned.active),
-        "standby_tasks": None if owned is None else _list_tasks(classes, owned.standby),
-        "warmup_tasks": None if owned is None else _list_tasks(classes, owned.warmup),
+        "active_tasks": None if owned is None else _build_task_ids(classes, owned.active),
+        "standby_tasks": None if owned is None else _build_task_ids(classes, owned.standby),
+        "warmup_tasks": None if owned is None else _build_task_ids(classes, owned.warmup),
         "client_tags": None,
         "task_offsets": None,
         "task_end_offsets": None,
@@ -118,7 +118,7 @@ def _build_endpoint(classes: Mapping[str, Any], endpoint: str) -> Any:
     return classes["Endpoint"](host=host, port=port)
 
 
-def _list_tasks(classes: Mapping[str, Any], tasks: Iterable[str]) -> tuple[Any, ...]:
+def _build_task_ids(classes: Mapping[str, Any], tasks: Iterable[str]) -> tuple[Any, ...]:
     """Return tasks as entities of the request."""
     return tuple(
         classes["TaskIds"](subtopology_id=subtopology, partitions=tuple(partitions))

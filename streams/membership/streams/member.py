@@ -10,7 +10,7 @@ The stream thread joins, takes what it is told, and acknowledges; heartbeats do 
     is_joining                  the member joins, or tasks were told that are not taken yet
     is_generation_over          never: a broker accepts offsets of tasks that it has left with the
                                 member, with the epoch before as well
-    confirm_membership          a heartbeat's answer
+    is_membership_confirmed          a heartbeat's answer
 
 The member id is made anew with each start of a process, as the protocol demands. A worker that
 comes back after a crash therefore ends the memberships that its process had before, which its state
@@ -46,9 +46,9 @@ from streams.membership.streams.heartbeat_request import MemberFacts
 from streams.membership.streams.member_state import (
     MemberPhase,
     acknowledge_tasks,
+    mark_offer_taken,
     repeat_offer,
     start_joining,
-    take_offer,
 )
 from streams.membership.streams.told_assignment import (
     build_assignment,
@@ -134,7 +134,7 @@ class StreamsProtocolMember(GroupMember):
         """Record that the stream thread is alive, so that its heartbeats go on."""
         self._heartbeats.mark_progress()
 
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         """Return LOST if the group has lost this member, ASSIGNED if it has told it other tasks.
 
         Raises: the error that has ended the heartbeats, such as StreamsError for a refusal.
@@ -185,7 +185,7 @@ class StreamsProtocolMember(GroupMember):
     def peek_assignment(self, wait_s: float) -> None:
         """Return None: the member commits with the epoch that it has."""
 
-    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+    def enter_assigned_generation(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         """Return the tasks that the group has told, once it has; None if not within `wait_s`.
 
         Raises: the error that has ended the heartbeats; what `fetch_partition_counts` raises, and
@@ -209,7 +209,7 @@ class StreamsProtocolMember(GroupMember):
         if not offered.told.is_empty:
             heartbeats.readiness.note_partition_counts(counts)
         taken = heartbeats.change_state(
-            lambda now: take_offer(now) if now.told == offered.told else now
+            lambda now: mark_offer_taken(now) if now.told == offered.told else now
         )
         heartbeats.mark_progress()
         is_outdated = taken.told != offered.told
@@ -241,7 +241,7 @@ class StreamsProtocolMember(GroupMember):
             group_id = self._facts.group_id
             return try_commit_offsets(connection, group_id, generation, member_id, None, offsets)
 
-    def confirm_membership(self) -> bool:
+    def is_membership_confirmed(self) -> bool:
         """Return whether the coordinator still has this member, as a heartbeat's answer says.
 
         Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
@@ -271,7 +271,7 @@ class StreamsProtocolMember(GroupMember):
             self._heartbeats.send_leave(self._facts.member_id, find_leave_reason(has_failed))
         self._coordinator.close_connection()
 
-    def hand_over_membership(self) -> None:
+    def end_without_leaving_group(self) -> None:
         """End without leaving the group: a successor in this process has the same member id."""
         self._heartbeats.end_thread()
         self._coordinator.close_connection()

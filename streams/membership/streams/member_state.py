@@ -12,7 +12,7 @@ committed and closed here. A member has its epoch from its latest answer; it com
                                                                        once the group is ready
     JOINED        answer with other tasks or endpoints,  JOINED        they are offered
                   or that the application is to end
-    JOINED        `take_offer`                           JOINED        nothing: the tasks move
+    JOINED        `mark_offer_taken`                           JOINED        nothing: the tasks move
     JOINED        `acknowledge_tasks`                    JOINED        a heartbeat with the tasks
                                                                        owned, at once
     JOINED        `repeat_offer`                         JOINED        the tasks told are offered
@@ -242,7 +242,7 @@ def repeat_offer(state: TaskMembership) -> TaskMembership:
     return replace(state, taken=None, reported=None)
 
 
-def take_offer(state: TaskMembership) -> TaskMembership:
+def mark_offer_taken(state: TaskMembership) -> TaskMembership:
     """Return the state once the stream thread has taken what was told."""
     return replace(state, taken=(state.told, state.endpoints))
 

@@ -253,7 +253,7 @@ class StreamsPartitionAssignor:
             log.warning("%s", notice)
         self._logged_notice = notice
 
-    def list_source_topics(self) -> tuple[str, ...]:
+    def fetch_source_topics_or_last_known(self) -> tuple[str, ...]:
         """Return the topics that are read, for the group's subscription, as they are now.
 
         Kafka keeps the committed offsets of topics to which a group subscribes. Where no broker
@@ -265,7 +265,7 @@ class StreamsPartitionAssignor:
                 self._known_sources = self._resolve_topology(existing).source_topics
         return self._known_sources
 
-    def are_inputs_changed(self) -> bool:
+    def compare_inputs_and_tell_if_changed(self) -> bool:
         """Return whether input partitions have changed since tasks were assigned; for the leader.
 
         A leader that has not assigned, since it came back as a static member, compares what its

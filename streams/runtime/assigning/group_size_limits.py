@@ -22,7 +22,7 @@ def fetch_group_size_limits(admin: AdminClient) -> GroupSizeLimits:
     """
     return GroupSizeLimits(
         _fetch_record_bytes_max(admin),
-        admin.fetch_broker_limit(_REQUEST_SETTING, REQUEST_BYTES_MAX),
+        admin.fetch_strictest_broker_limit_or_default(_REQUEST_SETTING, REQUEST_BYTES_MAX),
     )
 
 

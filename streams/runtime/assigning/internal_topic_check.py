@@ -72,7 +72,7 @@ class InternalTopicCheck:
         topics = sorted(self._unread.intersection(existing_topics))
         if not topics:
             return
-        found = self._fetch_settings(topics)
+        found = self._fetch_settings_and_note_unreadable(topics)
         for topic, settings in found.items():
             self._mend_settings(topic, settings)
         self._unread -= found.keys()
@@ -88,7 +88,9 @@ class InternalTopicCheck:
         self.check_topics(existing_topics)
         known = self._needed.keys() - self._unread - self._unreadable
         topics = known.intersection(existing_topics)
-        for topic, settings in self._fetch_settings(topics).items() if topics else ():
+        for topic, settings in (
+            self._fetch_settings_and_note_unreadable(topics).items() if topics else ()
+        ):
             try:
                 self._mend_settings(topic, settings)
                 self._told_changes.pop(topic, None)
@@ -98,7 +100,9 @@ class InternalTopicCheck:
                     self._told_changes[topic] = changes
                     log.warning("somebody has altered it: %s", error)
 
-    def _fetch_settings(self, topics: Collection[str]) -> dict[str, dict[str, str]]:
+    def _fetch_settings_and_note_unreadable(
+        self, topics: Collection[str]
+    ) -> dict[str, dict[str, str]]:
         """Fetch the settings in force of topics; those that can't be read are left out and told."""
         found: dict[str, dict[str, str]] = {}
         try:

@@ -125,7 +125,7 @@ class LostTopicCheck:
         try:
             existing = self._admin.fetch_partition_counts()
             wanted = self._derive_counts(existing)
-            self._check_missing(existing, wanted, now_s)
+            self._raise_if_missing_for_long(existing, wanted, now_s)
             if wanted is not None:
                 check_internal_counts(
                     self._topology, existing, wanted, self._admin, self._fetch_committed_offsets
@@ -133,7 +133,7 @@ class LostTopicCheck:
         except OutcomeUnknown as error:
             log.info("internal topics are checked another time: %s", error)
 
-    def _check_missing(
+    def _raise_if_missing_for_long(
         self,
         existing_counts: Mapping[str, int],
         wanted: Mapping[str, int] | None,

@@ -80,7 +80,9 @@ class LoggedStore:
         self.standby_full_ms = full_ms
         self.standby_sequence += self.standby_sequence % 2
 
-    def select_table_rows(self, messages: list[Any], position: int, end_offset: int) -> list[Any]:
+    def select_table_rows_and_count_left_out(
+        self, messages: list[Any], position: int, end_offset: int
+    ) -> list[Any]:
         """Return the records of a table's topic below `position` that are rows of the table.
 
         Others have no key, or were skipped by the deserialization handler when they were processed.
@@ -152,7 +154,9 @@ class LoggedStore:
         self.committed_end = 0
         self.damage = ""
 
-    def take_checkpoint(self, checkpoint: StoreCheckpoint | None, topic_id: str, end: int) -> None:
+    def apply_disk_checkpoint(
+        self, checkpoint: StoreCheckpoint | None, topic_id: str, end: int
+    ) -> None:
         """Learn from the store's checkpoint which committed records of a changelog it holds.
 
         `topic_id` and `end` are those of the changelog now: records of one that was deleted and
@@ -224,7 +228,7 @@ class LoggedStore:
             report = None
             if index == last:
                 report = add_offset_tracking(
-                    _create_delivery_report(self, undelivered), producer.delivered_offsets
+                    _create_position_updating_report(self, undelivered), producer.delivered_offsets
                 )
             # librdkafka takes 0 for no timestamp and writes the current time; a negative one is
             # written as it is, and replayed as 0.
@@ -241,7 +245,7 @@ class LoggedStore:
                 )
 
 
-def _create_delivery_report(
+def _create_position_updating_report(
     store: LoggedStore, undelivered: list[str]
 ) -> Callable[[Any, Any], None]:
     """Return a delivery report that sets the store's position or notes why nothing was delivered.

@@ -66,7 +66,7 @@ class Admin(OffsetLookup):
         """Return the number of partitions of every topic."""
         return count_partitions(self._call_with_retries(self._list_topics))
 
-    def fetch_broker_limit(self, setting: str, default: int) -> int:
+    def fetch_strictest_broker_limit_or_default(self, setting: str, default: int) -> int:
         """Return a limit that is a setting of the brokers, by the strictest broker.
 
         It is `default` where it may not be read (DescribeConfigs), or no broker answers or is

@@ -221,7 +221,7 @@ class DataConsumer:
         """Return the next offset of each partition that is read."""
         return self._start_offsets | self.next_offsets(self._start_offsets)
 
-    def take_out_of_range_positions(self) -> dict[Partition, int]:
+    def pop_out_of_range_positions(self) -> dict[Partition, int]:
         """Return the partitions whose position is out of range, with that position, once each.
 
         The caller removes and adds them.
@@ -229,14 +229,14 @@ class DataConsumer:
         out_of_range, self._out_of_range = self._out_of_range, {}
         return out_of_range
 
-    def take_seen_topic_ids(self) -> dict[str, str]:
+    def pop_seen_topic_ids(self) -> dict[str, str]:
         """Return the ids that topics were seen to have got since the last call, by topic.
 
         librdkafka fetches by a topic's id, and tells none to its user but in a line of its log.
         That waits in the queue of the records, before those that were fetched by the id: so the id
         is here at the latest when the first of them has been polled.
         """
-        return self._librdkafka_logger.take_seen_topic_ids()
+        return self._librdkafka_logger.pop_seen_topic_ids()
 
     @property
     def missing_topics(self) -> Collection[str]:

@@ -43,7 +43,7 @@ class DeliveredOffsets:
         else:
             runs.append([offset, offset])
 
-    def take_offset_runs(self) -> dict[Partition, tuple[WrittenRange, ...]]:
+    def pop_offset_runs(self) -> dict[Partition, tuple[WrittenRange, ...]]:
         """Return and forget the runs of offsets that were written in each partition.
 
         Raises: OutcomeUnknown if the offset of a record is not known.
@@ -78,7 +78,7 @@ def add_offset_tracking(
     return call_both
 
 
-def create_delivery_report(
+def create_failure_collecting_report(
     undelivered: list[Any],
 ) -> DeliveryReport:
     """Return a delivery report that appends each failure to `undelivered`."""

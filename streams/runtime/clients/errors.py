@@ -240,7 +240,7 @@ class LibrdkafkaLogger:
         self.missing_topics: set[str] = set()
         """The topics that brokers did not have when they were last asked."""
 
-    def take_seen_topic_ids(self) -> dict[str, str]:
+    def pop_seen_topic_ids(self) -> dict[str, str]:
         """Return the ids that topics were seen to have got since the last call, by topic."""
         if not self._seen_topic_ids:
             return self._seen_topic_ids
@@ -251,12 +251,12 @@ class LibrdkafkaLogger:
         """Return the id that a topic was last seen to have; None if none was seen."""
         return self._topic_ids.get(topic)
 
-    def take_topics_made_again(self) -> set[str]:
+    def pop_topics_made_again(self) -> set[str]:
         """Return the topics that were seen to get another id since the last call."""
         again, self._topics_made_again = self._topics_made_again, set()
         return again
 
-    def _read_topic_line(self, line: str) -> None:
+    def _update_topics_from_log_line(self, line: str) -> None:
         """Note the missing topic or new topic id that a log line of librdkafka names, if any."""
         if found := _TOPIC_ID_LINE.search(line):
             self._note_topic_id(found[1], found[2])
@@ -279,7 +279,7 @@ class LibrdkafkaLogger:
         librdkafka's is INFO, too.
         """
         if what[:1] == (_METADATA_FACILITY,):
-            self._read_topic_line(str(what[-1]))
+            self._update_topics_from_log_line(str(what[-1]))
         if not self.is_muted:
             is_raised = level < logging.ERROR or not _RAISED_FACILITIES.isdisjoint(what[:1])
             shown = min(level, logging.INFO if is_raised else logging.WARNING)

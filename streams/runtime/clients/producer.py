@@ -20,7 +20,10 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.runtime.clients.bare_errors import call_and_wrap_bare_error, release_error_frames
-from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_delivery_report
+from streams.runtime.clients.delivered_offsets import (
+    DeliveredOffsets,
+    create_failure_collecting_report,
+)
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     UNKNOWN_TOPIC_ERRORS,
@@ -107,7 +110,7 @@ class StreamsProducer:
         if self.delivered_offsets is not None:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
-            reports["on_delivery"] = create_delivery_report(self._undelivered)
+            reports["on_delivery"] = create_failure_collecting_report(self._undelivered)
         self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
             "producer",
@@ -202,7 +205,7 @@ class StreamsProducer:
             raise OutcomeUnknown(
                 f"{undelivered_count + len(self._undelivered)} not delivered: {reasons}"
             )
-        if again := self._logger.take_topics_made_again():
+        if again := self._logger.pop_topics_made_again():
             names = ", ".join(map(repr, sorted(again)))
             raise OutcomeUnknown(
                 f"output {names} is another topic of the same name than the one that was written "

@@ -151,7 +151,7 @@ class RefusedWrites:
         limits = self._fetch_limits(changelog)
         return find_change_limit(changelog, size, limits, self._producer_bytes_max)
 
-    def find_excluded(
+    def find_certain_refusal(
         self,
         topic: str,
         key: bytes | None,
@@ -225,10 +225,10 @@ class _SingleWriter:
             return
         now_ms = self._context.now_ms
         if (
-            error := self._search.find_excluded(topic, key, value, timestamp_ms, now_ms)
+            error := self._search.find_certain_refusal(topic, key, value, timestamp_ms, now_ms)
         ) is not None:
             raise RecordRefused(error, explain_refusal(error, key, value, timestamp_ms))
-        place = self._find_place(topic, key)
+        place = self._number_write_of_record(topic, key)
         # The time of what a punctuation writes is that of the punctuation.
         time_ms = None if self._context.message is None else timestamp_ms
         content = hash((topic, key, value, time_ms))
@@ -263,7 +263,7 @@ class _SingleWriter:
                 "times in a row, each time with another content"
             )
 
-    def _find_place(self, topic: str, key: bytes | None) -> WritePlace:
+    def _number_write_of_record(self, topic: str, key: bytes | None) -> WritePlace:
         origin = self._context.describe_record_origin()
         if self._context.message is None:
             return WritePlace(origin, topic, hash(key))

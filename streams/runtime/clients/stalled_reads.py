@@ -90,7 +90,7 @@ class StalledReadCheck:
         if self._waits_since_s is None:
             self._wait_from(now_s, self._replacement_interval_s)
         elif now_s - self._waits_since_s >= self._interval_s:
-            return self._compare_positions(get_positions())
+            return self._find_still_stalled_and_fetch_gaps(get_positions())
         return {}
 
     def _wait_from(self, now_s: float, interval_s: float) -> None:
@@ -98,7 +98,9 @@ class StalledReadCheck:
         self._waits_since_s, self._interval_s = now_s, interval_s
         self._left_behind = {}
 
-    def _compare_positions(self, positions: Mapping[Partition, int]) -> dict[Partition, int]:
+    def _find_still_stalled_and_fetch_gaps(
+        self, positions: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
         """Compare positions with those of the last look, or with what brokers have."""
         stalled = {p: gap for p, gap in self._left_behind.items() if positions.get(p) == gap.begin}
         if stalled:

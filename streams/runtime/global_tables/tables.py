@@ -154,13 +154,13 @@ class GlobalTables:
         """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
         self._renew_replaced_clients(self._consumer)
-        self._take_up_added_partitions(self._consumer)
+        self._copy_added_partitions(self._consumer)
         self._cleanup_policy_check.warn_if_due()
         self._poll_check_and_copy_records(self._consumer)
         self._copier.poll_delivery_reports()
         self._check_in_range(self._consumer)
 
-    def _take_up_added_partitions(self, consumer: ConsumerClient) -> None:
+    def _copy_added_partitions(self, consumer: ConsumerClient) -> None:
         """Copy partitions that were added to a topic meanwhile, from their beginning."""
         known = {topic: len(each.positions) for topic, each in self._checkpoints.items()}
         for topic, count in self._added_partition_check.find_grown_topics_if_due(known).items():
@@ -379,7 +379,7 @@ class GlobalTables:
 
         The topic was cut or made again. The worker starts over, and copies it.
         """
-        if lost := consumer.take_out_of_range_positions():
+        if lost := consumer.pop_out_of_range_positions():
             with suppress(OutcomeUnknown):
                 self._topic_id_check.check_now([self._topic_ids])
             each = (f"{partition} has lost the position of its copy" for partition in lost)

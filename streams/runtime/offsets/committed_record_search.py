@@ -45,7 +45,7 @@ class CommittedRecordSearch:
             while self._host.monotonic_s() < deadline_s:
                 if consumer.poll_records(1, _POLL_WAIT_S):
                     return True
-                if consumer.take_out_of_range_positions():
+                if consumer.pop_out_of_range_positions():
                     return None  # its first records were deleted meanwhile
                 positions = consumer.next_offsets(unread)
                 unread = {p: end for p, end in unread.items() if positions.get(p, 0) < end}

@@ -56,7 +56,7 @@ def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
     """Explain which records may be lost if a partition begins at `start_offset`, and ways out."""
     ways_out = (
         "bring the records back, or let offset_out_of_range say where to go on. Offsets that a "
-        f"tool commits are taken only of tasks without stores, or with {offer_acceptance()}"
+        f"tool commits are taken only of tasks without stores, or with {suggest_acceptance()}"
     )
     if offset >= start_offset:
         return f"the topic was cut, or deleted and created again. B{ways_out[1:]}"
@@ -82,7 +82,7 @@ def explain_topic_made_again(partition: Partition, offset: int | None, *, is_int
     )
     if is_internal:
         return f"{problem}. {explain_lost_between_steps([partition.topic])}"
-    ways_out = f"{offer_new_topics([partition.topic])}; or start over with {offer_reset()}"
+    ways_out = f"{suggest_new_topics([partition.topic])}; or start over with {suggest_reset()}"
     if offset is None:
         return f"{problem}, and offset_out_of_range=fail: {ways_out}"
     return (
@@ -96,8 +96,8 @@ def explain_lost_between_steps(topics: Collection[str]) -> str:
     names = ", ".join(sorted(topics))
     return (
         f"Records between two steps of this application are lost with {names}, as far as they were "
-        f"not processed: reset the application ({offer_reset()}). To go on without them, which "
-        f"leaves results wrong for good: {offer_new_topics(topics, '--accept-loss')}"
+        f"not processed: reset the application ({suggest_reset()}). To go on without them, which "
+        f"leaves results wrong for good: {suggest_new_topics(topics, '--accept-loss')}"
     )
 
 
@@ -111,7 +111,7 @@ def explain_vanished_offsets(offsets: Mapping[Partition, int], policy: str) -> s
         f"the group has no committed offset any more for {', '.join(map(str, places))}, and had "
         f"one while this worker ran: {', '.join(f'{offsets[p]} of {p}' for p in places)}. It has "
         "expired (offsets.retention.minutes) or was deleted. Commit that one, or another, with "
-        f"Kafka's tools, and, of a task with stores, take it with {offer_acceptance()}; or start "
+        f"Kafka's tools, and, of a task with stores, take it with {suggest_acceptance()}; or start "
         f"the worker again: without stores, a task begins as {policy} says"
     )
 
@@ -147,7 +147,7 @@ def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> st
     )
 
 
-def offer_ways_out(
+def suggest_ways_out(
     lost: Collection[Partition],
     internal_topics: Collection[str],
     left: OffsetsLeft | None = None,
@@ -163,10 +163,10 @@ def offer_ways_out(
         new_topics = f"If they were made again: {explain_lost_between_steps(between)}. "
     if inputs := topics.difference(internal_topics):
         names = ", ".join(map(repr, sorted(inputs)))
-        new_topics += f"If {names} was made again, {offer_new_topics(inputs)}. "
+        new_topics += f"If {names} was made again, {suggest_new_topics(inputs)}. "
     others = (
-        f"{offer_ledger()}; or set offsets that you know with Kafka's tools, and take them with "
-        f"{offer_acceptance()}; or start over with {offer_reset()} (docs/operations.md)"
+        f"{suggest_ledger()}; or set offsets that you know with Kafka's tools, and take them with "
+        f"{suggest_acceptance()}; or start over with {suggest_reset()} (docs/operations.md)"
     )
     is_likely = left is not None and not left.is_empty
     if new_topics and is_likely:
@@ -194,15 +194,15 @@ def explain_unproven_offsets(
     ):
         if inputs:
             names = ", ".join(map(repr, sorted(inputs)))
-            new_topics.append(f"if {names} was made again, {offer_new_topics(inputs, *options)}")
+            new_topics.append(f"if {names} was made again, {suggest_new_topics(inputs, *options)}")
     known = (
         "if you know them, set offsets of these with Kafka's tools, and take them with "
-        f"{offer_acceptance()}"
+        f"{suggest_acceptance()}"
     )
     ways_out = [known, *new_topics] if is_empty else [*new_topics, known]
     return (
         f"nothing proves an offset for {', '.join(map(str, unproven))}, so nothing was committed, "
-        f"also of other inputs: {'; '.join(ways_out)}; or start over with {offer_reset()}"
+        f"also of other inputs: {'; '.join(ways_out)}; or start over with {suggest_reset()}"
     )
 
 
@@ -219,17 +219,17 @@ def explain_accepted_loss(topics: Collection[str]) -> str:
 def explain_untrusted_offsets() -> str:
     """Return the ways out where offsets are committed that don't account for the state."""
     return (
-        f"{offer_acceptance()} takes them, with what they skip or repeat; {offer_ledger()}; "
-        f"{offer_reset()} starts over (docs/operations.md)"
+        f"{suggest_acceptance()} takes them, with what they skip or repeat; {suggest_ledger()}; "
+        f"{suggest_reset()} starts over (docs/operations.md)"
     )
 
 
-def offer_ledger() -> str:
+def suggest_ledger() -> str:
     """Return the command that commits what the ledger proves."""
     return f"with a ledger {format_command(RESTORE)} commits the offsets that it proves"
 
 
-def offer_new_topics(topics: Iterable[str], *options: str) -> str:
+def suggest_new_topics(topics: Iterable[str], *options: str) -> str:
     """Return the command that begins with the new topics, beside the state of the former ones."""
     flags = [word for topic in sorted(set(topics)) for word in ("--made-again", topic)]
     return (
@@ -238,11 +238,11 @@ def offer_new_topics(topics: Iterable[str], *options: str) -> str:
     )
 
 
-def offer_acceptance() -> str:
+def suggest_acceptance() -> str:
     """Return the command that takes offsets which a tool has set."""
     return format_command(RESTORE, "--accept")
 
 
-def offer_reset() -> str:
+def suggest_reset() -> str:
     """Return the command that lets the application begin anew."""
     return format_command("group reset")

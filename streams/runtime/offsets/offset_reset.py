@@ -25,7 +25,7 @@ from streams.runtime.offsets.offset_refusals import (
     explain_loss,
     explain_topic_made_again,
     explain_vanished_offsets,
-    offer_reset,
+    suggest_reset,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
 from streams.settings.offset_reset import (
@@ -133,7 +133,8 @@ class OffsetResetter:
     ) -> dict[Partition, FirstStart]:
         """Return the group's first start with the topic of each partition, where it is known.
 
-        Committed metadata pass theirs on; the others have begun with `find_initial_offsets`.
+        Committed metadata pass theirs on; the others have begun with
+        `find_or_fetch_initial_offsets`.
         """
         found = {
             p: committed[p].first_start
@@ -152,7 +153,7 @@ class OffsetResetter:
             for partition in self._initial_offsets.keys() & self._committed.keys():
                 del self._initial_offsets[partition]
 
-    def find_in_recreated_topics(
+    def find_and_note_recreated(
         self,
         missing: Mapping[Partition, Collection[OffsetMetadata]],
         topic_ids: Mapping[str, int],
@@ -161,7 +162,7 @@ class OffsetResetter:
 
         `missing` has, for each partition without one, the metadata of its task's other inputs,
         which were committed together with it and name the id that its topic had. They begin as
-        `offset_out_of_range` says, by `find_initial_offsets`.
+        `offset_out_of_range` says, by `find_or_fetch_initial_offsets`.
         """
         gone = {p: self._committed[p] for p in missing if p in self._committed}
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
@@ -177,7 +178,7 @@ class OffsetResetter:
             if p in self._deleted or (p.topic in self._made_again and p not in self._committed)
         }
 
-    def find_initial_offsets(
+    def find_or_fetch_initial_offsets(
         self,
         partitions: Collection[Partition],
         group_offsets: Mapping[Partition, OffsetAndMetadata] = _NO_OFFSETS,
@@ -194,7 +195,7 @@ class OffsetResetter:
         Where a topic was made again while it was read, `offset_out_of_range` decides.
 
         Raises: PositionRefused where the policy is `none`, for partitions whose committed
-        offset is gone, and as `find_offsets_in_new_topics` does.
+        offset is gone, and as `fetch_and_count_offsets_in_new_topics` does.
         """
         self._check_that_none_is_gone(partitions, group_offsets, topic_ids)
         inputs = self._list_inputs(partitions)
@@ -211,7 +212,7 @@ class OffsetResetter:
         # Others have gone on in the new topic: what is added to that is new.
         made_again -= {p.topic for p in (*siblings, *self._committed)}
         unchosen = [p for p in partitions if p not in self._initial_offsets]
-        self._initial_offsets |= self.find_offsets_in_new_topics(
+        self._initial_offsets |= self.fetch_and_count_offsets_in_new_topics(
             {p: None for p in unchosen if p.topic in made_again or p in self._deleted}
         )
         self._initial_offsets |= self._choose_initial_offsets(
@@ -280,7 +281,9 @@ class OffsetResetter:
                 log_beginning(beginning, p, offsets[p], policy, starts.get(p, 0))
         return offsets
 
-    def find_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
+    def fetch_and_count_reset_offsets(
+        self, out_of_range: Mapping[Partition, int]
+    ) -> dict[Partition, int]:
         """Return the offsets at which to go on with partitions whose position is out of range.
 
         Counts and logs the records that are skipped. Raises: PositionRefused where
@@ -298,7 +301,7 @@ class OffsetResetter:
                 raise PositionRefused(
                     f"{problem}: records between two steps of this application are lost. Was the "
                     "topic deleted, or its retention changed? Reset the application "
-                    f"({offer_reset()})"
+                    f"({suggest_reset()})"
                 )
             if self._out_of_range_policy.strategy is ResetStrategy.NONE:
                 raise PositionRefused(
@@ -345,7 +348,7 @@ class OffsetResetter:
             for partition in [p for p in of_partitions if p.topic in topics]:
                 del of_partitions[partition]
 
-    def find_offsets_in_new_topics(
+    def fetch_and_count_offsets_in_new_topics(
         self, former: Mapping[Partition, int | None]
     ) -> dict[Partition, int]:
         """Return the offsets at which to read partitions whose topic was deleted and created again.

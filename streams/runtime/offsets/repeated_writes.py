@@ -52,7 +52,7 @@ from streams.runtime.offsets.offset_refusals import (
     describe_missing_offsets,
     explain_untrusted_offsets,
     find_offsets_left,
-    offer_ways_out,
+    suggest_ways_out,
 )
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
@@ -187,7 +187,9 @@ class RepeatedWriteCheck:
             if is_written is None:
                 found.waiting.extend(inputs)
             elif is_written:
-                found.waiting.extend(self._find_inputs_of_unknown_loss(untrusted, group, committed))
+                found.waiting.extend(
+                    self._add_lost_and_return_undecided(untrusted, group, committed)
+                )
                 self._refuse_lost(subtopology_number, sorted(untrusted.lost), committed)
         return found
 
@@ -236,7 +238,7 @@ class RepeatedWriteCheck:
             raise OutcomeUnknown(f"find the partitions of {', '.join(missing)}: no broker has them")
         return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
 
-    def _find_inputs_of_unknown_loss(
+    def _add_lost_and_return_undecided(
         self,
         untrusted: _UntrustedInputs,
         group: _GroupOffsets,
@@ -276,7 +278,7 @@ class RepeatedWriteCheck:
         else:
             left = find_offsets_left(lost, self._fetch_committed(None).offsets)
             problem = describe_missing_offsets(application_id, lost, left)
-            ways_out = offer_ways_out(lost, self._topology.repartition_topics, left)
+            ways_out = suggest_ways_out(lost, self._topology.repartition_topics, left)
         topics = ", ".join(sorted(self._topics_before_stores[subtopology_number]))
         raise PositionRefused(
             f"{problem}, though records that were made of the input's went through {topics} into a "

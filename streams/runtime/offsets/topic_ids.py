@@ -84,7 +84,7 @@ class TopicIdCheck:
         Warns of a topic that is gone. Raises OutcomeUnknown as `check_now` does.
         """
         self.check_topics(consumer, list_task_topic_ids)
-        out_of_range = consumer.take_out_of_range_positions()
+        out_of_range = consumer.pop_out_of_range_positions()
         if out_of_range:
             self.check_now(list_task_topic_ids())
         elif self._monotonic_s() >= self._check_at_s:
@@ -98,7 +98,7 @@ class TopicIdCheck:
 
         No broker is asked. Raises OutcomeUnknown as `check_now` does.
         """
-        if seen := consumer.take_seen_topic_ids():
+        if seen := consumer.pop_seen_topic_ids():
             self.check_seen(list_task_topic_ids(), seen)
         if self._missing_since_s or consumer.missing_topics:
             self._warn_of_missing_topics(consumer.missing_topics, list_task_topic_ids())

@@ -242,7 +242,7 @@ class ChangelogFollower(Generic[T]):
         logged = followed.logged_store
         logged.hide_from_readers()
         checkpoint = logged.read_checkpoint()
-        logged.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
+        logged.apply_disk_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         start = self._ranges.find_follow_start(followed.task, logged, checkpoint, changelog)
         if start is None:
             self._wait_for_range(followed)
@@ -283,7 +283,7 @@ class ChangelogFollower(Generic[T]):
                 self._wait_for_range(followed)
             self._ranges_at_s = self._host.monotonic_s() + _WAITING_INTERVAL_S
             return False
-        for partition in self._consumer.take_out_of_range_positions().keys() & reading.keys():
+        for partition in self._consumer.pop_out_of_range_positions().keys() & reading.keys():
             self._wait_for_range(reading.pop(partition))
             self._ranges_at_s = 0.0
         batches = group_by_partition(messages, {partition.topic for partition in self._stores})
@@ -303,7 +303,9 @@ class ChangelogFollower(Generic[T]):
         assert changelog is not None
         if logged.is_source_topic:  # what is not processed yet is not in the table either
             position = min(position, changelog.end_offset)
-            messages = logged.select_table_rows(messages, position, changelog.end_offset)
+            messages = logged.select_table_rows_and_count_left_out(
+                messages, position, changelog.end_offset
+            )
         reached = position >= changelog.end_offset
         since_ms = changelog.fetched_at_ms if reached else followed.since_ms
         if messages:

@@ -203,7 +203,7 @@ class StoreChangelogReader(Generic[T]):
     ) -> bool:
         """Start to restore a store from its position, and return whether it is behind."""
         checkpoint = logged_store.read_checkpoint()
-        logged_store.take_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
+        logged_store.apply_disk_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         task_restoration.task.offset_proof.check_store(logged_store)
         if logged_store.is_source_topic:
             changelog = changelog._replace(
@@ -274,7 +274,7 @@ class StoreChangelogReader(Generic[T]):
             self._consumer.poll_records(min(left_count, self.records_max), wait_s), topics
         )
         for partition in (
-            self._consumer.take_out_of_range_positions().keys() & self._stores_behind.keys()
+            self._consumer.pop_out_of_range_positions().keys() & self._stores_behind.keys()
         ):
             replay = self._stores_behind[partition]
             self._stop_reading(replay)
@@ -298,7 +298,9 @@ class StoreChangelogReader(Generic[T]):
         logged, changelog = restoration.logged_store, restoration.changelog
         if logged.is_source_topic:  # a record that is not processed yet is not restored either
             position = min(position, changelog.end_offset)
-            messages = logged.select_table_rows(messages, position, changelog.end_offset)
+            messages = logged.select_table_rows_and_count_left_out(
+                messages, position, changelog.end_offset
+            )
         # At the end the store contains all that was there when the end was fetched.
         since_ms = (
             changelog.fetched_at_ms if position >= changelog.end_offset else restoration.since_ms

@@ -172,7 +172,7 @@ class RestoredTasks(Generic[T]):
         if failure is not None:
             raise failure
 
-    def take_tasks_or_raise_failure(self) -> list[T]:
+    def pop_tasks_or_raise_failure(self) -> list[T]:
         """Remove and return all tasks. Raises the failure if there is one and no task."""
         self._changed.clear()
         taken = [self._tasks.popleft() for _ in range(len(self._tasks))]

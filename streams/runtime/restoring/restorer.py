@@ -1,11 +1,11 @@
 """Restore the stores of tasks, and follow those of standby tasks, beside the tasks that run.
 
 The stream thread hands tasks in (`add_tasks`), gets each back when it is restored
-(`take_restored_tasks`), or takes it back before (`withdraw_tasks`). Standby tasks are handed in
-(`follow_tasks`) and stay until they are taken back (`stop_following`, `promote_tasks`). In between
-the stores belong to the restorer, which lets its reader do one batch after another, and its
-follower only while the reader has nothing to do: on a thread of its own, or within
-`take_restored_tasks`.
+(`wait_and_pop_restored_tasks`), or takes it back before (`withdraw_tasks`). Standby tasks are
+handed in (`follow_tasks`) and stay until they are taken back (`stop_following`, `promote_tasks`).
+In between the stores belong to the restorer, which lets its reader do one batch after another, and
+its follower only while the reader has nothing to do: on a thread of its own, or within
+`wait_and_pop_restored_tasks`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Restorer(Generic[T]):
     """Restores the stores of tasks with `reader`, and lets `follower` follow those of standbys.
 
     With `use_own_thread` it works on a thread of its own, once there is something to do; else in
-    `take_restored_tasks` and `continue_following`. Kafka Streams' counterpart is
+    `wait_and_pop_restored_tasks` and `continue_following`. Kafka Streams' counterpart is
     DefaultStateUpdater.
     """
 
@@ -72,19 +72,19 @@ class Restorer(Generic[T]):
     def continue_following(self) -> None:
         """Follow with one batch where there is no thread for that; raise what went wrong."""
         if self._thread is None:
-            self._run_commands_and_do_batch()
+            self._run_commands_and_batch_and_tell_if_more()
         self.reader.restored.raise_failure_if_any()
 
-    def take_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
+    def wait_and_pop_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
         """Return the tasks that were restored since the last call, after at most `wait_s` for one.
 
         Raises: what went wrong: StreamsError where a changelog is not what it should be, StateError
         or OSError where a store can't be written.
         """
-        has_more = self._thread is None and self._run_commands_and_do_batch()
+        has_more = self._thread is None and self._run_commands_and_batch_and_tell_if_more()
         if not has_more:
             self.reader.restored.wait_for_task(wait_s)
-        return self.reader.restored.take_tasks_or_raise_failure()
+        return self.reader.restored.pop_tasks_or_raise_failure()
 
     def withdraw_tasks(self, task_names: Collection[str]) -> list[T]:
         """Stop restoring the named tasks, and return them, those already restored included.
@@ -165,7 +165,7 @@ class Restorer(Generic[T]):
         try:
             while not self._closed:
                 self._wake.clear()
-                if not self._run_commands_and_do_batch():
+                if not self._run_commands_and_batch_and_tell_if_more():
                     self._wake.wait(self._idle_wait_s())
         finally:
             if not self._closed:  # a panic of rocksdict's is no Exception
@@ -177,7 +177,7 @@ class Restorer(Generic[T]):
             return RETRY_S
         return FOLLOW_INTERVAL_S if self.follower.is_following else None
 
-    def _run_commands_and_do_batch(self) -> bool:
+    def _run_commands_and_batch_and_tell_if_more(self) -> bool:
         """Run the commands, do a batch, and return whether there is more to do at once.
 
         Standbys wait for restores: those keep records from being processed.
@@ -187,11 +187,11 @@ class Restorer(Generic[T]):
             if self.reader.restored.has_failed:
                 return False
             timings = self.timings
-            return timings.do_and_time_batch(
+            return timings.time_batch_and_return_result(
                 self.reader.restore_batch_and_tell_if_more,
                 timings.restore,
                 lambda: self.reader.restored_records,
-            ) or timings.do_and_time_batch(
+            ) or timings.time_batch_and_return_result(
                 self.follower.follow_batch_and_tell_if_more,
                 timings.follow,
                 lambda: self.follower.followed_records,

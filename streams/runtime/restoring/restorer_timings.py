@@ -19,7 +19,7 @@ class RestorerTimings:
         self.follow = Timing(monotonic_s)
         self.records = Timing(monotonic_s)
 
-    def do_and_time_batch(
+    def time_batch_and_return_result(
         self, do_batch: Callable[[], bool], timing: Timing, count_records: Callable[[], int]
     ) -> bool:
         """Do a batch, add its seconds and the records that it has loaded, and return its result."""

@@ -43,7 +43,9 @@ class ChosenTopics:
         """Why each missing topic was refused, and until when that holds."""
         self._next_wait_at_s = host.monotonic_s()
 
-    def require_topic(self, topic: str, fetch_partition_count: Callable[[str], int]) -> None:
+    def require_chosen_topic_exists(
+        self, topic: str, fetch_partition_count: Callable[[str], int]
+    ) -> None:
         """Raise UnknownTopic if a topic does not exist, or this user has no right to it.
 
         Raises what `fetch_partition_count` raises, but for these two.
@@ -54,18 +56,20 @@ class ChosenTopics:
                 raise UnknownTopic(reason)
             del self._refusals[topic]
         try:
-            self._find_topic(topic, fetch_partition_count)
+            self._wait_until_topic_exists_or_raise(topic, fetch_partition_count)
         except (UnknownTopic, AuthorizationError) as error:
-            self.refuse_topic(topic, str(error))
+            self.refuse_topic_for_a_while(topic, str(error))
             raise UnknownTopic(str(error)) from error
 
-    def refuse_topic(self, topic: str, reason: str) -> None:
+    def refuse_topic_for_a_while(self, topic: str, reason: str) -> None:
         """Take a topic for one that can't be written, for `missing_for_ms` and for this reason."""
         if len(self._refusals) >= _REMEMBERED_MAX:
             self._refusals.clear()
         self._refusals[topic] = self._monotonic_s() + self._missing_for_s, reason
 
-    def _find_topic(self, topic: str, fetch_partition_count: Callable[[str], int]) -> None:
+    def _wait_until_topic_exists_or_raise(
+        self, topic: str, fetch_partition_count: Callable[[str], int]
+    ) -> None:
         """Look a topic up until it is found, or has not been found for the time that there is."""
         began_s = self._monotonic_s()
         waits_s = list(_WAITS_S) if began_s >= self._next_wait_at_s else []

@@ -222,11 +222,11 @@ class TaskContext:
             count = self._partition_counts[topic] = self._fetch_partition_count(topic)
         return count
 
-    def require_topic(self, topic: str) -> None:
-        self._failures.require_topic(topic, self._fetch_partition_count)
+    def require_chosen_topic_exists(self, topic: str) -> None:
+        self._failures.require_chosen_topic_exists(topic, self._fetch_partition_count)
 
-    def refuse_topic(self, topic: str, reason: str) -> None:
-        self._failures.refuse_topic(topic, reason)
+    def refuse_topic_for_a_while(self, topic: str, reason: str) -> None:
+        self._failures.refuse_topic_for_a_while(topic, reason)
 
     def get_store(self, name: str) -> Any:
         return self._stores[name]
@@ -241,17 +241,17 @@ class TaskContext:
             self._global_stores[name] = ReadOnlyGlobalStore(name, replica.open_view())
         return self._global_stores[name]
 
-    def take_lookup_states(self) -> dict[str, str]:
+    def pop_lookup_states(self) -> dict[str, str]:
         """Return the states in which steps found global tables since the last call, by step.
 
         They are encoded as in the ledger; none without one.
         """
-        return {} if self._global_lookups is None else self._global_lookups.take_encoded_states()
+        return {} if self._global_lookups is None else self._global_lookups.pop_encoded_states()
 
-    def get_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())
 
-    def measure_step(self, step: str) -> StepMeasurements:
+    def get_or_create_step_measurements(self, step: str) -> StepMeasurements:
         measured = self.step_measurements.get(step)
         if measured is None:
             measured = StepMeasurements(self.now_ms, self.monotonic_s)
@@ -266,7 +266,7 @@ class TaskContext:
     def request_commit(self) -> None:
         self.commit_requested = True
 
-    def take_dropped_counts(self) -> DroppedCounts:
+    def pop_dropped_counts(self) -> DroppedCounts:
         """Return the numbers of dropped and of late records since the last call, and reset them."""
         counted = DroppedCounts(self.dropped_count, self.late_count)
         self.dropped_count = self.late_count = 0

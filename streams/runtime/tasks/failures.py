@@ -121,10 +121,12 @@ class FailureHandler:
         """Return whether processing may go on after a user's function has raised."""
         return self._handlers.processing != "fail"
 
-    def require_topic(self, topic: str, fetch_partition_count: Callable[[str], int]) -> None:
+    def require_chosen_topic_exists(
+        self, topic: str, fetch_partition_count: Callable[[str], int]
+    ) -> None:
         """Raise UnknownTopic if a topic that a function has chosen does not exist."""
         if self._chosen_topics is not None:
-            self._chosen_topics.require_topic(topic, fetch_partition_count)
+            self._chosen_topics.require_chosen_topic_exists(topic, fetch_partition_count)
 
     def get_read_partition_count(
         self, topic: str, fetch_partition_count: Callable[[str], int]
@@ -133,10 +135,10 @@ class FailureHandler:
         counts = self._repartition_counts
         return None if counts is None else counts.get_or_fetch_count(topic, fetch_partition_count)
 
-    def refuse_topic(self, topic: str, reason: str) -> None:
-        """Let `require_topic` refuse a topic from now on, for a while."""
+    def refuse_topic_for_a_while(self, topic: str, reason: str) -> None:
+        """Let `require_chosen_topic_exists` refuse a topic from now on, for a while."""
         if self._chosen_topics is not None:
-            self._chosen_topics.refuse_topic(topic, reason)
+            self._chosen_topics.refuse_topic_for_a_while(topic, reason)
 
     def skip_record_or_raise(
         self,

@@ -47,7 +47,7 @@ class StepLookups:
         self._count += 1
         return found
 
-    def take_encoded_states(self) -> str | None:
+    def pop_encoded_states(self) -> str | None:
         """Return the states since the last call as the ledger encodes them; None if not known.
 
         The text is empty if nothing was looked up.
@@ -80,10 +80,10 @@ class GlobalLookups:
         self._steps[step] = lookups = StepLookups(replica)
         return lookups
 
-    def take_encoded_states(self) -> dict[str, str]:
+    def pop_encoded_states(self) -> dict[str, str]:
         """Return the states that each step has found since the last call, as in the ledger.
 
         Steps of which they are not known are left out, and those that looked nothing up.
         """
-        taken = ((step, lookups.take_encoded_states()) for step, lookups in self._steps.items())
+        taken = ((step, lookups.pop_encoded_states()) for step, lookups in self._steps.items())
         return {step: text for step, text in taken if text}

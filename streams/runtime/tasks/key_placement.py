@@ -69,7 +69,7 @@ class KeyPlacementCheck:
         keys = (message.key() for message in sampled)
         self._samples += ((*partition, key) for key in keys if key is not None)
 
-    def compare_samples(self) -> None:
+    def compare_samples_and_count_misplaced(self) -> None:
         """Compare the samples that were taken, and warn once of each topic where some differ.
 
         Where no broker answers they are compared another time.

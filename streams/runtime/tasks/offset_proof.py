@@ -46,7 +46,7 @@ from streams.runtime.offsets.offset_refusals import (
     describe_missing_offsets,
     explain_untrusted_offsets,
     find_offsets_left,
-    offer_ways_out,
+    suggest_ways_out,
 )
 from streams.runtime.tasks.task_stores import TaskStores
 
@@ -161,7 +161,7 @@ def prove_offsets(
         return OffsetProof(
             group,
             describe_missing_offsets(group, lost, left),
-            ways_out=offer_ways_out(lost, internal_topics, left),
+            ways_out=suggest_ways_out(lost, internal_topics, left),
         )
     positions = {
         each.changelog: committed[each.changelog].offset if each.changelog in committed else 0

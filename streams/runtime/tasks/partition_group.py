@@ -59,7 +59,7 @@ class RecordBuffer(Protocol):
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None: ...
 
-    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+    def pop_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
         """Take up to `records_max` records out of the buffer, in their processing order.
 
         Returns an empty list if there is nothing, or if a partition without records is waited for.
@@ -91,7 +91,7 @@ class RecordBuffer(Protocol):
         """
         ...
 
-    def take_order(self) -> list[TakenRun] | None:
+    def pop_record_order(self) -> list[TakenRun] | None:
         """Return the runs of records taken since the last call: partition's place, and count.
 
         The place is that among the sorted partitions. Returns None if they are not kept.
@@ -113,14 +113,14 @@ class SinglePartitionQueue:
         self._batch: list[Any] = []
         self._taken_count = 0
         self._unreported_count = 0
-        """The number of records taken since `take_order`."""
+        """The number of records taken since `pop_record_order`."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
         left = self._batch[self._taken_count :]
         self._batch = [*left, *messages] if left else messages
         self._taken_count = 0
 
-    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+    def pop_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
         run = self._batch[self._taken_count : self._taken_count + records_max]
         self._taken_count += len(run)
         self._unreported_count += len(run)
@@ -148,7 +148,7 @@ class SinglePartitionQueue:
         """Return the stream time: with one partition it is the partition's highest timestamp."""
         return {self._partition: stream_time_ms}
 
-    def take_order(self) -> list[TakenRun]:
+    def pop_record_order(self) -> list[TakenRun]:
         """Return how many records were taken since the last call, as one run."""
         count, self._unreported_count = self._unreported_count, 0
         return [(0, count)] if count else []
@@ -179,7 +179,7 @@ class _RecordQueue:
         self.is_paused = False
         self.wait_until_ms: int | None = None
 
-    def find_head_time_ms(self) -> int:
+    def stamp_head_and_return_time_ms(self) -> int:
         """Return the time of the first record, which is replaced by the stamped one if need be."""
         message = self.messages[0]
         time_ms: int
@@ -215,7 +215,7 @@ class PartitionGroup:
         """The records taken while a partition was empty that could have brought earlier ones."""
         self._is_enforced = False
         self._order: list[tuple[int, int]] | None = [] if settings.keeps_order else None
-        """The runs of records taken since `take_order`; None if it is not kept."""
+        """The runs of records taken since `pop_record_order`; None if it is not kept."""
 
     def add_records(self, partition: Partition, messages: list[Any]) -> None:
         """Add polled records, and pause a partition that has more than the settings allow."""
@@ -223,13 +223,16 @@ class PartitionGroup:
         was_empty = not queue.messages
         queue.messages += messages
         if was_empty:
-            heappush(self._heads, (queue.find_head_time_ms(), self._sorted_queues.index(queue)))
+            heappush(
+                self._heads,
+                (queue.stamp_head_and_return_time_ms(), self._sorted_queues.index(queue)),
+            )
         queue.messages_max = self._limit_records(messages)
         if len(queue.messages) > queue.messages_max and not queue.is_paused:
             queue.is_paused = True
             self._flow_control.pause_partition(partition)
 
-    def take_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
+    def pop_next_runs(self, records_max: int, now_ms: int) -> list[RecordRun]:
         """Take records in order of their timestamps, and resume partitions with room again."""
         runs: list[RecordRun] = []
         places: list[int] = []
@@ -250,7 +253,7 @@ class PartitionGroup:
             if time_ms > queue.partition_time_ms:
                 queue.partition_time_ms = time_ms
             if queue.messages:
-                heapreplace(heads, (queue.find_head_time_ms(), number))
+                heapreplace(heads, (queue.stamp_head_and_return_time_ms(), number))
             else:
                 heappop(heads)
                 # Only checked if another record is to be taken: the wait begins with that check.
@@ -260,7 +263,7 @@ class PartitionGroup:
             self._note_order(places, runs)
         return runs
 
-    def take_order(self) -> list[TakenRun] | None:
+    def pop_record_order(self) -> list[TakenRun] | None:
         order = self._order
         self._order = [] if self._settings.keeps_order else None
         return order

@@ -69,14 +69,14 @@ class PunctuationQueue:
     def follow_clock_and_tell_if_due(self, now_ms: int) -> bool:
         """Return whether a callback is to be called at `now_ms`."""
         if now_ms < self._now_ms:
-            self._follow_clock_back(now_ms)
+            self._bring_forward_after_clock_setback(now_ms)
         self._now_ms = now_ms
         heap = self._heap
         while heap and heap[0].is_cancelled:
             heappop(heap)
         return bool(heap) and heap[0].next_at_ms <= now_ms
 
-    def _follow_clock_back(self, now_ms: int) -> None:
+    def _bring_forward_after_clock_setback(self, now_ms: int) -> None:
         """Bring forward the calls that would now wait for longer than their interval."""
         for schedule in self._heap:
             schedule.next_at_ms = min(schedule.next_at_ms, now_ms + schedule.interval_ms)

@@ -124,7 +124,7 @@ class Task:
         topics = tuple(sorted({partition.topic for partition in partitions}))
         # Of several inputs one may lose its offset: those of the others name it.
         self._input_topics = topics if len(topics) > 1 else ()
-        stores.choose_metadata_entries(len(self.timed_steps), topics, metadata_bytes_max)
+        stores.choose_metadata_entries_that_fit(len(self.timed_steps), topics, metadata_bytes_max)
         self._lock = lock
         self.early_serialization = EarlySerialization(stores.all_stores, self._is_processing_record)
 
@@ -283,7 +283,7 @@ class Task:
         """
         self.commit_number = max(self.commit_number + 1, now_ms)
         for partition in self.positions:
-            self.positions[partition] = self._find_next_position(partition, positions)
+            self.positions[partition] = self._find_next_commit_offset(partition, positions)
         self.stores.set_source_positions(self.positions)
 
     def has_moved(self, positions: Mapping[Partition, int]) -> bool:
@@ -293,11 +293,13 @@ class Task:
         """
         committed = self.committed_positions
         return any(
-            committed.get(partition) != self._find_next_position(partition, positions)
+            committed.get(partition) != self._find_next_commit_offset(partition, positions)
             for partition in self.positions
         )
 
-    def _find_next_position(self, partition: Partition, positions: Mapping[Partition, int]) -> int:
+    def _find_next_commit_offset(
+        self, partition: Partition, positions: Mapping[Partition, int]
+    ) -> int:
         """Return the offset that a commit would have of an input partition."""
         head = self.buffered_records.next_offset(partition)
         return positions.get(partition, self.positions[partition]) if head is None else head
@@ -341,7 +343,7 @@ class Task:
             for p, o in self.positions.items()
         ]
 
-    def take_first_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
+    def pop_first_offsets(self) -> list[tuple[Partition, OffsetAndMetadata]]:
         """Return the offsets at which inputs without a committed one began, once.
 
         They are committed before anything is written that a commit without a transaction follows,
@@ -376,9 +378,9 @@ class Task:
         if self.early_serialization.is_on:
             self.early_serialization.stop_when_quiet(now_ms)
 
-    def take_expired_records(self) -> list[ExpiredRecords]:
+    def pop_expired_records(self) -> list[ExpiredRecords]:
         """Return the changelog records that have expired by the last commit, by partition."""
-        return self.stores.take_expired_records(self.partitions)
+        return self.stores.pop_expired_records(self.partitions)
 
     def _is_processing_record(self) -> bool:
         """Return whether a record is being processed."""
@@ -388,7 +390,10 @@ class Task:
     def _iterate_ttl_stores_with_time(self) -> Iterator[tuple[StepStreamTime, TtlStore[Any, Any]]]:
         """Yield each store whose values expire, with its committed stream time."""
         for name, store in self.stores.list_ttl_stores():
-            yield self.steps.context.get_step_stream_time(name_ttl_stream_time(name)), store
+            yield (
+                self.steps.context.get_or_create_step_stream_time(name_ttl_stream_time(name)),
+                store,
+            )
 
     def _unbind_steps(self) -> None:
         """Drop the buffered records, and the bound steps with all that they hold."""

@@ -44,7 +44,7 @@ from streams.runtime.tasks.store_disks import StoreDiskOpener
 from streams.runtime.tasks.store_opening import open_store, with_read_back_check
 from streams.runtime.tasks.table_rows import create_row_check
 from streams.runtime.tasks.task import Task
-from streams.runtime.tasks.task_directories import number_directories
+from streams.runtime.tasks.task_directories import assign_directory_numbers
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
@@ -197,7 +197,7 @@ class TaskCreator:
     def _directory_number(self, subtopology: int) -> int:
         """Return the number with which the names of a sub-topology's task directories begin."""
         if self._directory_numbers is None:
-            self._directory_numbers = number_directories(self._topology, self._directory)
+            self._directory_numbers = assign_directory_numbers(self._topology, self._directory)
         return self._directory_numbers[subtopology]
 
     def _warn_of_leftovers(self, directory: str, specs: Iterable[StoreSpec]) -> None:
@@ -234,19 +234,21 @@ class TaskCreator:
         known = {p: committed.offsets[p] for p in inputs if p in committed.offsets}
         former = find_offsets_of_former_topics(known, topic_ids)
         missing = find_missing_offsets(stable, known)
-        deleted = self._offset_resetter.find_in_recreated_topics(missing, topic_ids)
+        deleted = self._offset_resetter.find_and_note_recreated(missing, topic_ids)
         untrusted = self._find_untrusted_inputs(stable, known, deleted)
         if untrusted.waiting:
             self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
             stable = [t for t in stable if self._unstable_partitions.isdisjoint(t.partitions)]
-        proofs = self._prove_offsets(stable, committed.offsets, deleted)
+        proofs = self._prove_offsets_and_check_stores(stable, committed.offsets, deleted)
         if self._missed_deletions is not None:
             self._missed_deletions.warn_of_missed_deletions(known)
         fresh = [p for p in missing if p not in untrusted.waiting]
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
-        positions |= self._offset_resetter.find_initial_offsets(fresh, siblings.offsets, topic_ids)
-        positions |= self._offset_resetter.find_offsets_in_new_topics(former)
+        positions |= self._offset_resetter.find_or_fetch_initial_offsets(
+            fresh, siblings.offsets, topic_ids
+        )
+        positions |= self._offset_resetter.fetch_and_count_offsets_in_new_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
         chosen = {*former, *deleted, *self._offset_resetter.list_unsettled(fresh)}
         # At least once what is written before a commit stays; what a tool has set is taken once.
@@ -309,7 +311,7 @@ class TaskCreator:
         committed = self._fetch_committed([p for task in tasks for p in task.partitions])
         return [task for task in tasks if is_overtaken(task, committed)]
 
-    def _prove_offsets(
+    def _prove_offsets_and_check_stores(
         self,
         tasks: Collection[Task],
         committed: Mapping[Partition, OffsetAndMetadata],

@@ -10,9 +10,9 @@ from state.subtopologies import SubtopologyContents
 from streams.topology.build import Topology
 
 
-def number_directories(topology: Topology, directory: StateDirectory) -> dict[int, int]:
+def assign_directory_numbers(topology: Topology, directory: StateDirectory) -> dict[int, int]:
     """Return with which number the task directories of each sub-topology begin."""
-    return directory.number_subtopologies(
+    return directory.assign_and_save_directory_numbers(
         {
             sub.number: SubtopologyContents(
                 sub.declared_sources, frozenset(spec.name for spec in sub.stores)

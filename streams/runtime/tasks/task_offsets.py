@@ -30,7 +30,7 @@ from streams.common.host import Host
 from streams.graph.nodes import StoreSpec
 from streams.membership.protocol import RUNNING_OFFSET
 from streams.runtime.tasks.task import Task
-from streams.runtime.tasks.task_directories import number_directories
+from streams.runtime.tasks.task_directories import assign_directory_numbers
 from streams.runtime.tasks.task_state import TaskState
 from streams.topology.build import Topology
 
@@ -74,7 +74,7 @@ class TaskOffsets:
         """Remove a task from the dormant ones, since a thread has opened and reports it."""
         self._dormant.pop(task.name, None)
 
-    def record_offset_before_closing(self, task: Task, thread: str) -> None:
+    def remember_as_dormant_before_closing(self, task: Task, thread: str) -> None:
         """Record the positions of a task's stores before a thread closes it."""
         on_disk = [s for s in task.stores.logged.values() if not isinstance(s.disk, MemoryDisk)]
         if on_disk:
@@ -124,7 +124,7 @@ def find_dormant_tasks(
     tasks = directory.list_tasks()
     if not tasks:
         return {}
-    numbers = number_directories(topology, directory)
+    numbers = assign_directory_numbers(topology, directory)
     subtopologies = {numbers[sub.number]: sub for sub in topology.subtopologies}
     found: dict[str, DormantTask] = {}
     deadline_s = host.monotonic_s() + _SEARCH_TIME_S
@@ -140,13 +140,13 @@ def find_dormant_tasks(
         if host.monotonic_s() > deadline_s:
             log.info("the state of tasks from %s on is not looked at: there is much of it", task)
             break
-        offset = _read_offset(directory, task, specs, memory)
+        offset = _try_read_offset(directory, task, specs, memory)
         if offset is not None:
             found[f"{subtopology.number}_{partition}"] = DormantTask(task, offset)
     return found
 
 
-def _read_offset(
+def _try_read_offset(
     directory: StateDirectory, task: str, specs: Iterable[StoreSpec], memory: MemoryBudget | None
 ) -> int | None:
     """Return the offset of a task from its stores on disk; None if it is locked or damaged."""

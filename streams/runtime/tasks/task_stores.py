@@ -148,7 +148,7 @@ class TaskStores:
         expiring = [*self.list_windowed_stores(), *self.list_rewritten_stores()]
         return sum(len(name_expiry_entries(name)) for name, *_ in expiring)
 
-    def choose_metadata_entries(
+    def choose_metadata_entries_that_fit(
         self, step_count: int, inputs: Collection[str], bytes_max: int
     ) -> None:
         """Note which entries of the offsets' metadata there is room for, in `bytes_max`.
@@ -178,7 +178,7 @@ class TaskStores:
                 entries |= to_metadata_entries(name, logged.window_expiry)
         return entries
 
-    def take_expired_records(self, inputs: Iterable[Partition]) -> list[ExpiredRecords]:
+    def pop_expired_records(self, inputs: Iterable[Partition]) -> list[ExpiredRecords]:
         """Return the changelogs whose expired offset has advanced since the last call."""
         expired: list[ExpiredRecords] = []
         if not self.names_expired:

@@ -241,7 +241,7 @@ def _create_task_producers(
         guarantee=worker.config.processing_guarantee,
         application_id=worker.topology.application_id,
         thread_id=member.instance_id,
-        is_member=member.confirm_membership,
+        is_member=member.is_membership_confirmed,
         host=worker.host,
         creation_timeout_ms=worker.config.task_timeout_ms,
         is_overdue=worker.is_overdue,
@@ -302,7 +302,7 @@ def create_stream_loop(
             on_state_change=on_state_change,
             on_commit_step=on_commit_step,
             ledger=_create_ledger_writer(worker),
-            on_commit=purger.purge_if_due,
+            on_commit=purger.note_offsets_and_purge_if_due,
             on_expired=changelog_purger.purge_if_due,
             directory_id=worker.directory_id,
             task_offsets=worker.task_offsets,
@@ -312,9 +312,9 @@ def create_stream_loop(
             rack=config.rack,
             endpoint=worker.endpoint,
             counters=counters,
-            are_inputs_changed=planner.are_inputs_changed,
+            compare_inputs_and_tell_if_changed=planner.compare_inputs_and_tell_if_changed,
             patterns=worker.topology.patterns,
-            list_source_topics=planner.list_source_topics,
+            fetch_source_topics_or_last_known=planner.fetch_source_topics_or_last_known,
             adopt_assignment=planner.adopt_assignment,
             input_check_interval_ms=config.metadata_max_age_ms,
             decide_replacement=decide_replacement,
@@ -343,7 +343,10 @@ def request_group_shutdown(worker: WorkerResources, thread_number: int, reason: 
     member = create_lone_member(worker, thread_number)
     try:
         member.start_joining(SubscriptionInfo((), reason[:_REASON_MAX]))
-        while not worker.stop.is_set() and member.take_assignment(_ASSIGNMENT_WAIT_S) is None:
+        while (
+            not worker.stop.is_set()
+            and member.enter_assigned_generation(_ASSIGNMENT_WAIT_S) is None
+        ):
             pass  # until all members have joined
     finally:
         member.leave_group()

@@ -178,7 +178,7 @@ class TaskCommitter:
             offsets = self._commit_at_least_once(together)
         self._on_step(CommitStep.COMMITTED)
         self._on_commit(offsets)
-        self._on_expired([each for task in together for each in task.take_expired_records()])
+        self._on_expired([each for task in together for each in task.pop_expired_records()])
         _commit_stores(together, now_ms)
         self._on_step(CommitStep.STORED)
 
@@ -198,7 +198,7 @@ class TaskCommitter:
 
         After a crash in between a task would else look like one whose offsets were lost.
         """
-        if first := [each for task in dirty for each in task.take_first_offsets()]:
+        if first := [each for task in dirty for each in task.pop_first_offsets()]:
             self._commit_in_group(first)
 
     def _commit_in_group(self, offsets: PartitionOffsets) -> None:

@@ -51,7 +51,7 @@ class LedgerWriter:
         assert producer.delivered_offsets is not None, (
             "a producer that keeps no account of what it writes"
         )
-        written = producer.delivered_offsets.take_offset_runs()
+        written = producer.delivered_offsets.pop_offset_runs()
         try:
             if producer.identity is None:  # the same for as long as the producer lives
                 producer.identity = self._fetch_identity(producer.name)
@@ -66,7 +66,7 @@ class LedgerWriter:
         }
         commits = {task.name: task.commit_number for task in tasks}
         topic_ids = {topic: each for task in tasks for topic, each in task.topic_ids.items()}
-        orders, lookups = _take_orders(tasks)
+        orders, lookups = _pop_record_orders_and_lookups(tasks)
         value = encode_transaction(
             LedgerTransaction(
                 *producer.identity, inputs, written, commits, topic_ids, orders, lookups
@@ -81,15 +81,15 @@ class LedgerWriter:
             raise translate_produce_error(error, self._topic, self._topic) or error from error
 
 
-def _take_orders(
+def _pop_record_orders_and_lookups(
     tasks: Collection[Task],
 ) -> LedgerOrders:
     """Take the order of each task's records since the last commit, and what its steps looked up."""
     orders: dict[str, str] = {}
     lookups: dict[str, Mapping[str, str]] = {}
     for task in tasks:
-        runs = task.buffered_records.take_order()
-        states = task.steps.context.take_lookup_states()
+        runs = task.buffered_records.pop_record_order()
+        states = task.steps.context.pop_lookup_states()
         if runs is not None:
             orders[task.name] = encode_order(runs)
             lookups[task.name] = states

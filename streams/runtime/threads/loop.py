@@ -184,7 +184,7 @@ class StreamLoop:
         # A task that starts makes a producer, for which the group may refuse an old generation.
         if not self._thread_tasks.is_settled() and not self._member.is_generation_over:
             self._thread_tasks.start_assigned_tasks()
-            self._count_resets()
+            self._add_reset_counts()
         may_create = self._thread_tasks.is_settled()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
         # Also what was read for tasks that are promoted or gone.
@@ -219,7 +219,7 @@ class StreamLoop:
         if out_of_range := self._topic_id_check.find_positions_out_of_range(
             self._consumer, lambda: [task.topic_ids for task in self.tasks.values()]
         ):
-            self._reset_out_of_range(out_of_range)
+            self._reset_out_of_range_or_raise_if_migrated(out_of_range)
         self._executor.process_slices(self._commit_if_due_and_may_continue)
         self._producers.poll_delivery_reports()
         if self._is_commit_due(overdue_s=0.0):
@@ -263,7 +263,9 @@ class StreamLoop:
         """Return whether uncommitted writes take more memory than the setting allows."""
         return 0 <= self._uncommitted_bytes_max < self._executor.uncommitted_bytes
 
-    def _reset_out_of_range(self, out_of_range: Mapping[Partition, int]) -> None:
+    def _reset_out_of_range_or_raise_if_migrated(
+        self, out_of_range: Mapping[Partition, int]
+    ) -> None:
         """Go on with partitions out of range at the offsets that the reset policy selects.
 
         Raises: TaskMigrated where the committed offset is beyond the position: another member has
@@ -278,21 +280,21 @@ class StreamLoop:
             held = committed.offsets.get(partition)
             if partition in committed.pending or (held is not None and held.offset > position):
                 raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
-        positions = self._offset_resetter.find_reset_offsets(out_of_range)
+        positions = self._offset_resetter.fetch_and_count_reset_offsets(out_of_range)
         self._consumer.remove_partitions(positions)
         self._consumer.add_partitions(positions)
         for partition, position in positions.items():
             task = self._executor.task_of_partition(partition)
             task.positions[partition] = position
             task.must_commit_positions = True  # the policy might choose another one next time
-        self._count_resets()
+        self._add_reset_counts()
 
     def _note_committed(self, offsets: PartitionOffsets) -> None:
         """Pass committed offsets on to the offset resetter and to the commit listener."""
         self._offset_resetter.note_committed(offsets)
         self._on_commit(offsets)
 
-    def _count_resets(self) -> None:
+    def _add_reset_counts(self) -> None:
         """Take over how many offsets were out of range, also when tasks were started."""
         self.counters.offsets_out_of_range = self._offset_resetter.offsets_out_of_range
         self.counters.records_out_of_range = self._offset_resetter.records_out_of_range
@@ -360,7 +362,7 @@ class StreamLoop:
         return (
             self._stop.is_set()
             or self._control.is_paused
-            or self._member.read_signal_or_raise() is not MembershipSignal.NOTHING
+            or self._member.read_current_signal_or_raise() is not MembershipSignal.NOTHING
             or (self._is_uncommitted_memory_full() and not self._rebalance.can_commit)
         )
 
@@ -374,7 +376,7 @@ class StreamLoop:
         member = self._member
         keeps = self._is_to_be_replaced or self._control.remains_in_group
         leave_group = partial(member.leave_group, has_failed=not self._is_stopped_cleanly)
-        leave = member.hand_over_membership if keeps else leave_group
+        leave = member.end_without_leaving_group if keeps else leave_group
         self._task_offsets.release_reporter(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._restorer.close)

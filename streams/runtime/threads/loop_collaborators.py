@@ -86,8 +86,8 @@ def create_rebalance(
         tasks,
         dependencies.counters,
         commit_tasks=commit_tasks,
-        are_inputs_changed=dependencies.are_inputs_changed,
-        list_source_topics=dependencies.list_source_topics,
+        compare_inputs_and_tell_if_changed=dependencies.compare_inputs_and_tell_if_changed,
+        fetch_source_topics_or_last_known=dependencies.fetch_source_topics_or_last_known,
         vanished_topics=VanishedTopicCheck(
             dependencies.patterns, dependencies.consumer, dependencies.host.monotonic_s
         ),

@@ -105,7 +105,7 @@ class ThreadMeasurements:
         `enforced` is the `enforced_count` of the task's buffer. Returns whether steps are to look
         at their next record: False if a slice a moment ago was looked at.
         """
-        timings = self._find_task_timings(task)
+        timings = self._get_or_add_task_timings(task)
         if dropped:
             timings.add_dropped(dropped)
         if enforced != timings.enforced_before:
@@ -133,9 +133,9 @@ class ThreadMeasurements:
     def add_task_punctuations(self, task: str, began_at_s: float) -> None:
         """Add a call of the timers of a task that were due."""
         self.timings.punctuate.observe_since(began_at_s)
-        self._find_task_timings(task).punctuate.observe_since(began_at_s)
+        self._get_or_add_task_timings(task).punctuate.observe_since(began_at_s)
 
-    def _find_task_timings(self, task: str) -> TaskTimings:
+    def _get_or_add_task_timings(self, task: str) -> TaskTimings:
         """Return the timings of a task, new ones for its first slice."""
         timings = self.timings_by_task.get(task)
         if timings is None:

@@ -26,7 +26,7 @@ class ProbingRebalance:
         """Take over `rejoin_ms` of an assignment, counted from now; 0 means not to join again."""
         self._due_at_s = self._host.monotonic_s() + rejoin_ms / 1000 if rejoin_ms else inf
 
-    def take_due_rejoin(self) -> bool:
+    def try_take_due_rejoin(self) -> bool:
         """Return whether it is time to join again; the next call returns False."""
         if self._host.monotonic_s() < self._due_at_s:
             return False

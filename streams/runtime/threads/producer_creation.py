@@ -85,7 +85,7 @@ class _Attempt:
             if not is_wanted:
                 self._discard_producer()
 
-    def take_producer(self) -> ProducerClient:
+    def get_producer_or_raise(self) -> ProducerClient:
         """Return the producer of an attempt that is over, or raise the attempt's error."""
         if self.error is not None:
             raise self.error
@@ -172,7 +172,7 @@ class ProducerCreations:
             for task, each in tuple(self._by_task.items())
         )
 
-    def take_producer(self, task_name: str, name: str) -> ProducerClient | None:
+    def take_created_or_begin_creation(self, task_name: str, name: str) -> ProducerClient | None:
         """Return the producer `name` of a task if it was created, and begin to create it if not.
 
         Raises: TaskMigrated, StreamsError or another error that no further attempt would cure;
@@ -239,16 +239,18 @@ class ProducerCreations:
         """Return the producer of an attempt that is over, or start one if it is time."""
         try:
             if creation.attempt is None:
-                if now_s < creation.next_attempt_at_s or not self._is_former_over(task_name):
+                if now_s < creation.next_attempt_at_s or not self._try_forget_former_attempt(
+                    task_name
+                ):
                     return None
                 self._check_membership(task_name)
                 creation.attempt = self._start_attempt(task_name, name)
-            return creation.attempt.take_producer() if creation.attempt.is_over else None
+            return creation.attempt.get_producer_or_raise() if creation.attempt.is_over else None
         except OutcomeUnknown as error:
             self._schedule_next_attempt(task_name, creation, error)
             return None
 
-    def _is_former_over(self, task_name: str) -> bool:
+    def _try_forget_former_attempt(self, task_name: str) -> bool:
         """Return whether no cancelled attempt for a task is still under way.
 
         Its request might come last, and fence the next attempt's producer.

@@ -98,7 +98,7 @@ class TaskProducers:
         if name in self._producers:
             return True
         if self.is_one_per_task:
-            producer = self.creations.take_producer(task_name, name)
+            producer = self.creations.take_created_or_begin_creation(task_name, name)
         else:
             producer = self._create_producer(name)
         if producer is None:

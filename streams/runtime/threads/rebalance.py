@@ -50,13 +50,13 @@ class ThreadRebalance:
 
     `commit_tasks` commits all tasks, in the generation that the member has entered last, and if its
     argument is true those too of which only a position has moved.
-    `are_inputs_changed` is asked by the group's leader, every `input_check_interval_ms`, whether
-    inputs have other partitions, and by any member for which `vanished_topics` says so.
-    `list_source_topics` names the topics that are read, to the group; `adopt_assignment` takes over
-    what the leader has assigned. `directory_id`, `process_id`, `client_tags`, `rack` and
-    `endpoint` tell the leader where the member runs, and where its worker answers queries.
-    `assignment_wait_s` is how long to wait for an assignment while no task runs. Kafka Streams'
-    counterpart is StreamsRebalanceListener.
+    `compare_inputs_and_tell_if_changed` is asked by the group's leader, every
+    `input_check_interval_ms`, whether inputs have other partitions, and by any member for which
+    `vanished_topics` says so. `fetch_source_topics_or_last_known` names the topics that are read,
+    to the group; `adopt_assignment` takes over what the leader has assigned. `directory_id`,
+    `process_id`, `client_tags`, `rack` and `endpoint` tell the leader where the member runs, and
+    where its worker answers queries. `assignment_wait_s` is how long to wait for an assignment
+    while no task runs. Kafka Streams' counterpart is StreamsRebalanceListener.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class ThreadRebalance:
         counters: ThreadCounters,
         *,
         commit_tasks: Callable[[bool], object],
-        are_inputs_changed: Callable[[], bool],
-        list_source_topics: Callable[[], tuple[str, ...]],
+        compare_inputs_and_tell_if_changed: Callable[[], bool],
+        fetch_source_topics_or_last_known: Callable[[], tuple[str, ...]],
         vanished_topics: VanishedTopicCheck,
         adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo],
         on_state_change: Callable[[ThreadState], None],
@@ -87,8 +87,8 @@ class ThreadRebalance:
         self._tasks = tasks
         self._counters = counters
         self._commit_tasks = commit_tasks
-        self._are_inputs_changed = are_inputs_changed
-        self._list_source_topics = list_source_topics
+        self._are_inputs_changed = compare_inputs_and_tell_if_changed
+        self._list_source_topics = fetch_source_topics_or_last_known
         self._vanished_topics = vanished_topics
         self._adopt_assignment = adopt_assignment
         self._on_state_change = on_state_change
@@ -158,15 +158,15 @@ class ThreadRebalance:
         ApplicationShutdown if a member asks all of them to end.
         """
         member = self._member
-        match member.read_signal_or_raise():
+        match member.read_current_signal_or_raise():
             case MembershipSignal.LOST if self._tasks.assignment is not None:
                 raise TaskMigrated("the coordinator does not know this member any more")
             case MembershipSignal.REBALANCE:
                 self._must_join = True
-            case _ if self._probing.take_due_rejoin():
+            case _ if self._probing.try_take_due_rejoin():
                 log.info("%s: joins again, to move tasks that have warmed up", self._thread_name)
                 self._must_join = True
-            case _ if self._have_inputs_changed():
+            case _ if self._are_inputs_known_to_have_changed():
                 log.info(
                     "%s: inputs have other partitions: tasks are assigned anew",
                     self._thread_name,
@@ -177,12 +177,12 @@ class ThreadRebalance:
         if member.is_joining:
             wait_s = 0.0 if self._tasks.executor else self._assignment_wait_s
             try:
-                assigned = member.take_assignment(wait_s)
+                assigned = member.enter_assigned_generation(wait_s)
             except Exception:
                 self._must_join = True
                 raise
             if assigned is not None:
-                self.take_over_assignment(assigned)
+                self.adopt_assignment_or_raise_shutdown(assigned)
         self._report_readiness()
 
     def _report_readiness(self) -> None:
@@ -197,7 +197,7 @@ class ThreadRebalance:
         else:
             tasks.report_if_settled()
 
-    def _have_inputs_changed(self) -> bool:
+    def _are_inputs_known_to_have_changed(self) -> bool:
         """Return whether input partitions have changed.
 
         The group's leader checks it at an interval, others if they miss a topic of a pattern.
@@ -206,7 +206,7 @@ class ThreadRebalance:
         if assigned is None or self._member.is_joining:
             return False
         is_due = self._member.is_leader and self._host.monotonic_s() >= self._input_check_at_s
-        if not is_due and not self._vanished_topics.take_due_check(assigned.partitions):
+        if not is_due and not self._vanished_topics.try_take_due_check(assigned.partitions):
             return False
         self._schedule_input_check()
         try:
@@ -253,7 +253,7 @@ class ThreadRebalance:
             )
         )
 
-    def take_over_assignment(self, assigned: AssignmentInfo) -> None:
+    def adopt_assignment_or_raise_shutdown(self, assigned: AssignmentInfo) -> None:
         """Bring the running tasks to what is assigned in the generation that has begun.
 
         Raises: ApplicationShutdown if a member asks all of them to end.
@@ -284,7 +284,7 @@ class ThreadRebalance:
                 self._commit_tasks(still_owned >= {t.name for t in leaving})
         finally:
             self._must_join = bool(adopted.revoked) or must_repeat
-            tasks.take_assignment(adopted)
+            tasks.adopt_assignment(adopted)
             self._must_join = (
                 self._member.acknowledge_assignment_and_tell_if_rejoining(adopted) or must_repeat
             )

@@ -68,7 +68,9 @@ class RepartitionPurger:
         self._purge_thread: SpawnedThread | None = None
         self._refusal: AuthorizationError | None = None
 
-    def purge_if_due(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:
+    def note_offsets_and_purge_if_due(
+        self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]
+    ) -> None:
         """Note committed offsets, and start a purge on a thread of its own if one is due.
 
         Raises: AuthorizationError if the last purge was not allowed: topics would grow for ever.

@@ -45,7 +45,7 @@ class StandbyTasks:
         self._assigned: Mapping[str, set[Partition]] = {}
         self._create_at_s = 0.0
 
-    def take_assignment(self, assigned: Mapping[str, set[Partition]]) -> None:
+    def follow_assigned(self, assigned: Mapping[str, set[Partition]]) -> None:
         """Take over which tasks to follow, with the partitions that they would read if active.
 
         Those that are followed and not assigned any more are closed. A task without a logged store
@@ -136,7 +136,7 @@ class StandbyTasks:
         with ExitStack() as steps:
             steps.callback(task.close)
             self._task_creator.lifetimes.note_closed()
-            self._task_offsets.record_offset_before_closing(task, self._thread_name)
+            self._task_offsets.remember_as_dormant_before_closing(task, self._thread_name)
 
     def _end_following(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""

@@ -113,13 +113,13 @@ class StreamThread:
         }
 
     def _create_loop(self) -> StreamLoop:
-        """Create a loop that calls `_ask_handler_whether_to_replace` when it fails."""
+        """Create a loop that calls `_call_handler_and_tell_if_replacing` when it fails."""
         return create_stream_loop(
             self._worker,
             self._number,
             on_state_change=self._state.change_state,
             on_commit_step=self._on_step,
-            decide_replacement=self._ask_handler_whether_to_replace,
+            decide_replacement=self._call_handler_and_tell_if_replacing,
         )
 
     def _run_loops_and_report_failure(self) -> None:
@@ -153,7 +153,7 @@ class StreamThread:
                     leave_for_ended_thread(worker, self._number)
                 return
             except IdentityReplaced:
-                self._take_new_identity()
+                self._adopt_renewed_identity()
                 self._create_next_loop()
                 continue
             except Exception as error:
@@ -161,7 +161,9 @@ class StreamThread:
                     self._announce_shutdown(error)
                 if self._handler_response is not UncaughtExceptionResponse.REPLACE_THREAD:
                     raise
-                wait_s = back_off.next_wait_s(worker.host.monotonic_s() - began_s)
+                wait_s = back_off.double_wait_and_return_former_s(
+                    worker.host.monotonic_s() - began_s
+                )
                 unexpected = None if isinstance(error, UserError) else error
                 log.error(
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected
@@ -183,7 +185,7 @@ class StreamThread:
         self._turns_of_replaced = self.count_turns()
         self.loop = self._create_loop()
 
-    def _take_new_identity(self) -> None:
+    def _adopt_renewed_identity(self) -> None:
         """Go on with the ids that the worker has taken since its members were fenced."""
         assert self._worker.fencing is not None
         ids = self._worker.fencing.ids
@@ -193,7 +195,7 @@ class StreamThread:
         )
         self._state.change_state(ThreadState.REBALANCING)
 
-    def _ask_handler_whether_to_replace(self, error: Exception) -> bool:
+    def _call_handler_and_tell_if_replacing(self, error: Exception) -> bool:
         """Return whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.

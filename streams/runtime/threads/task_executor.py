@@ -138,7 +138,7 @@ class TaskExecutor:
             return
         self._lags_due_at_s = now_s + _LAG_INTERVAL_S
         self._observe_sums()
-        self._key_placement.compare_samples()
+        self._key_placement.compare_samples_and_count_misplaced()
         positions = {
             partition: position
             for task in self._tasks.values()
@@ -208,7 +208,7 @@ class TaskExecutor:
         steps = task.steps
         # A refused write is committed with what came before it: the next one starts from there.
         size = 1 if self._producers.refused_writes.is_searching else task.slice_size
-        runs = task.buffered_records.take_next_runs(size, int(began_at_s * 1_000))
+        runs = task.buffered_records.pop_next_runs(size, int(began_at_s * 1_000))
         now_ms = self._host.now_ms
         if not runs and not steps.is_punctuation_due(now_ms):
             return None
@@ -236,7 +236,7 @@ class TaskExecutor:
             raise to_recovery_error(error, processed) from error
         records = sum(len(messages) for _, messages in runs)
         counters.records += records
-        dropped, late = steps.context.take_dropped_counts()
+        dropped, late = steps.context.pop_dropped_counts()
         counters.dropped += dropped
         counters.late += late
         if late:

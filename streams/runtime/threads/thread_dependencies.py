@@ -76,12 +76,12 @@ class ThreadDependencies:
     endpoint: str = ""
     """The host:port at which the worker answers queries; empty if it answers none."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)
-    are_inputs_changed: Callable[[], bool] = lambda: False
+    compare_inputs_and_tell_if_changed: Callable[[], bool] = lambda: False
     """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an
     input that does not exist any more."""
     patterns: Sequence[TopicPattern] = ()
     """The patterns of topics that are read, which may come and go."""
-    list_source_topics: Callable[[], tuple[str, ...]] = tuple
+    fetch_source_topics_or_last_known: Callable[[], tuple[str, ...]] = tuple
     """Returns the topics that tasks read, for the group; none if they are known to the member."""
     adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo] = lambda assigned: assigned
     """Takes over what the group's leader has assigned: see

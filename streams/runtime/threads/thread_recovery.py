@@ -167,7 +167,7 @@ class ThreadRecovery:
             outage is not None
             and isinstance(error, OutcomeUnknown)
             and not self._stop.is_set()
-            and not outage.probe_broker()
+            and not outage.tell_if_any_broker_answers()
         )
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:

@@ -117,7 +117,7 @@ class ThreadTasks:
         interval_s = self._commit_interval_ms / 1000
         self.commit_deadline_s = self._host.monotonic_s() + interval_s
 
-    def take_assignment(self, assigned: AssignmentInfo) -> None:
+    def adopt_assignment(self, assigned: AssignmentInfo) -> None:
         """Take an assignment over: promote, demote, and close tasks that it does not have.
 
         A task that has other partitions than before is another task, and is created anew. One that
@@ -125,7 +125,7 @@ class ThreadTasks:
         """
         self.assignment, self.assigned_at_s = assigned, self._host.monotonic_s()
         self.by_name |= self.standby.promote_tasks(self._partitions_by_task(assigned))
-        self.standby.take_assignment(self._find_partitions_to_follow(assigned))
+        self.standby.follow_assigned(self._find_partitions_to_follow(assigned))
         leaving = self.find_leaving_tasks(assigned)
         if leaving:
             names = ", ".join(sorted(task.name for task in leaving))
@@ -163,7 +163,7 @@ class ThreadTasks:
         ):
             producers.creations.wait_for_creation_attempt(wait_s)
             wait_s = 0.0
-        ready = restorer.take_restored_tasks(wait_s)
+        ready = restorer.wait_and_pop_restored_tasks(wait_s)
         if ready and not self.executor:
             self.schedule_commit()
         for task in ready:
@@ -242,7 +242,7 @@ class ThreadTasks:
         with ExitStack() as steps:
             steps.callback(task.close)
             self._task_creator.lifetimes.note_closed()
-            self._task_offsets.record_offset_before_closing(task, self._thread_name)
+            self._task_offsets.remember_as_dormant_before_closing(task, self._thread_name)
 
     def _find_uncreated_tasks(self) -> dict[str, list[Partition]]:
         """Return the tasks that are assigned and not created yet, with their partitions."""

@@ -1,9 +1,9 @@
 """Notice soon that a topic which matches a pattern was deleted, without another look at brokers.
 
 A consumer sees it at its next fetch. The thread then joins its group again, with the topics that
-there are (`StreamsPartitionAssignor.list_source_topics`), and the leader assigns tasks without it:
-until then the task that reads it can't start after a failure. A topic that appears is noticed by
-the leader alone, every `metadata_max_age_ms`.
+there are (`StreamsPartitionAssignor.fetch_source_topics_or_last_known`), and the leader assigns
+tasks without it: until then the task that reads it can't start after a failure. A topic that
+appears is noticed by the leader alone, every `metadata_max_age_ms`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class VanishedTopicCheck:
         self._monotonic_s = monotonic_s
         self._next_at_s = 0.0
 
-    def take_due_check(self, partitions: Iterable[tuple[str, int]]) -> bool:
+    def try_take_due_check(self, partitions: Iterable[tuple[str, int]]) -> bool:
         """Return whether inputs are to be looked at now, for one of the assigned partitions."""
         if not self._patterns or not (missing := self._consumer.missing_topics):
             return False

@@ -31,7 +31,7 @@ from streams.spark.exporting.export_directory import (
     lock_directory,
     read_complete_manifests,
 )
-from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, run_in_tasks
+from streams.spark.exporting.export_files import FILE_COLUMNS, RangeWriter, run_in_spark_tasks
 from streams.spark.exporting.manifest import (
     ExportedTopic,
     ExportEnd,
@@ -115,7 +115,7 @@ def export_application(
             create_unfinished_directory(directory, number),
         )
         work = RangeWriter(access, attempts.resolve())
-        files = run_in_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
+        files = run_in_spark_tasks(spark, work, list(split_ranges(ranges, records_per_file)))
         manifest = ExportManifest(
             number=number,
             previous=before[-1].sha256 if before else None,

@@ -20,7 +20,7 @@ from streams.spark.exporting.export_directory import (
     is_reserved_name,
     read_manifest_chain,
 )
-from streams.spark.exporting.export_files import FileInspection, inspect_file, run_in_tasks
+from streams.spark.exporting.export_files import FileInspection, inspect_file, run_in_spark_tasks
 from streams.spark.exporting.manifest import MANIFEST_NAME, ExportedFile, ExportManifest
 from streams.spark.exporting.verify_topics import compare_topics
 from streams.spark.source.broker_access import BrokerAccess
@@ -68,7 +68,7 @@ def verify_exports(
         for manifest in chain.manifests
         for file in manifest.files
     ]
-    looked_at = run_in_tasks(spark, inspect_file, [path.resolve() for path, _ in listed])
+    looked_at = run_in_spark_tasks(spark, inspect_file, [path.resolve() for path, _ in listed])
     readable = []
     for (path, file), found in zip(listed, looked_at, strict=True):
         wrong += _compare_file(path, file, found)

@@ -79,7 +79,7 @@ def compare_topics(
         untils = {p: until for p, until in untils.items() if firsts[p] < until}
         if untils:
             files = _read_files(spark, directory, topic, readable_paths)
-            files = files.where(_create_limits_condition(firsts, untils))
+            files = files.where(_create_offset_limits_condition(firsts, untils))
             there = read_topic_offsets(spark, access, topic, firsts, untils, headers="true")
             yield from _compare_rows(topic, files, there, is_compacted="compact" in policy)
 
@@ -198,7 +198,7 @@ def _compare_rows(
         rows.unpersist()
 
 
-def _create_limits_condition(
+def _create_offset_limits_condition(
     first_offsets: Mapping[Partition, int], end_offsets: Mapping[Partition, int]
 ) -> Column:
     """Return a condition for rows whose offsets are within the limits of their partition."""

@@ -72,7 +72,7 @@ class AccountChecks:
                     outcomes.append(read)
                 else:
                     # Each has properties of its own, so that a job group of the caller holds.
-                    check = inheritable_thread_target(records.spark)(self._check_account)
+                    check = inheritable_thread_target(records.spark)(self._check_account_or_refuse)
                     rows, verdicts = read
                     outcomes.append(pool.submit(check, target, account, rows, verdicts))
             return [each.result() if isinstance(each, Future) else each for each in outcomes]
@@ -100,7 +100,7 @@ class AccountChecks:
         except ConfigError as error:
             return _refuse_check(target, str(error))
 
-    def _check_account(
+    def _check_account_or_refuse(
         self,
         target: ReconciliationTarget,
         account: Account,

@@ -83,9 +83,9 @@ class LedgerRuns:
         )
         if not is_complete:
             return foreign_records
-        return foreign_records.unionByName(self._find_missing_records(rows_with_runs))
+        return foreign_records.unionByName(self._count_missing_records_by_run(rows_with_runs))
 
-    def _find_missing_records(self, rows_with_runs: DataFrame) -> DataFrame:
+    def _count_missing_records_by_run(self, rows_with_runs: DataFrame) -> DataFrame:
         """Build the row verdict `missing` for each run that has fewer records than offsets."""
         there = F.count(F.when(F.col("last").isNull() & (F.col("offset") <= F.col("run.last")), 1))
         runs = (

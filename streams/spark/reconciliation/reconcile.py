@@ -149,7 +149,7 @@ class _Reconciliation:
         in_transit, in_transit_count = self._read_and_count_records_in_transit()
         wanted: Sequence[ReconciliationTarget | OpaqueAccount]
         if expected is None:
-            wanted, answers, recomputed = self._derive_accounts(targets, names)
+            wanted, answers, recomputed = self._derive_accounts_and_add_refusals(targets, names)
         else:
             inputs = Inputs(self.topology, self.records)
             answers = compute_expected_accounts(expected, inputs, targets, names)
@@ -162,7 +162,7 @@ class _Reconciliation:
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
         input_count = sum(self._count_input_offsets().values())
         self.progress.add_stage(f"expected rows planned from {input_count:,} inputs")
-        checked = _index_by_unique_name(self._check_accounts(pairs, tolerance))
+        checked = _index_by_unique_name(self._check_accounts_and_add_refusals(pairs, tolerance))
         keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
@@ -203,7 +203,7 @@ class _Reconciliation:
             "says what prevents each"
         )
 
-    def _derive_accounts(
+    def _derive_accounts_and_add_refusals(
         self, targets: list[ReconciliationTarget], names: Sequence[str] | None
     ) -> tuple[list[ReconciliationTarget | OpaqueAccount], list[Account], RecomputedNames]:
         """Derive the expected rows that topology and inputs determine, as of the consistent cut."""
@@ -297,7 +297,7 @@ class _Reconciliation:
             "come to the end of its inputs, or leave expected out, and they are taken off"
         )
 
-    def _check_accounts(
+    def _check_accounts_and_add_refusals(
         self, pairs: list[tuple[ReconciliationTarget, Account]], tolerance: float
     ) -> list[CheckedAccount]:
         """Check stores and topics; return those that could be checked, and refuse the others."""

@@ -20,7 +20,7 @@ from streams.spark.reconciliation.accounts import (
 )
 from streams.spark.reconciliation.comparing import OFF_VERDICTS, POSITIONS_MAX, RowVerdict
 from streams.spark.reconciliation.coverage import Coverage
-from streams.spark.reconciliation.serde_columns import to_text_column, to_typed_column
+from streams.spark.reconciliation.serde_columns import to_number_or_text_column, to_text_column
 from streams.spark.reconciliation.targets import ReconciliationTarget
 from streams.spark.serdes.times import SPARK_MS_MAX
 
@@ -110,7 +110,7 @@ class CheckedAccount(VerdictRows):
     def select_rows(self, verdict: RowVerdict) -> DataFrame:
         """Select the rows of a verdict, with keys and values converted to Spark's own types."""
         return self._select_rows_with_positions([verdict]).select(
-            *self._list_columns(to_typed_column)
+            *self._list_columns(to_number_or_text_column)
         )
 
     def select_text_rows(self, *verdicts: RowVerdict) -> DataFrame:

@@ -55,7 +55,7 @@ def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     return _apply_in_python(pickled, pa.string(), format_value)(data)
 
 
-def to_typed_column(data: Column, serde: Serde[Any]) -> Column:
+def to_number_or_text_column(data: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to Spark's own type if the serde is a plain one, or to text."""
     if serde.name == "bytes":
         return data

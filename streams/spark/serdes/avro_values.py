@@ -131,10 +131,10 @@ def _resolve_type(
         if schema not in known_types:
             raise ValueError(f"{schema} is not known")
         return known_types[schema]
-    return _resolve_object(schema, known_types, enclosing_records)
+    return _resolve_and_register_object(schema, known_types, enclosing_records)
 
 
-def _resolve_object(
+def _resolve_and_register_object(
     schema: dict[str, Any], known_types: dict[str, AvroType], enclosing_records: tuple[str, ...]
 ) -> AvroType:
     """Resolve a schema that is a JSON object, as complex and logical types are."""

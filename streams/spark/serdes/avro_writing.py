@@ -48,7 +48,7 @@ def _find_converter(schema: AvroType) -> Converter | None:
     return (
         _create_entries_converter(convert)
         if schema.kind == "map"
-        else _create_elements_converter(convert)
+        else _create_list_converter(convert)
     )
 
 
@@ -75,7 +75,7 @@ def _create_entries_converter(convert: Converter) -> Converter:
     )
 
 
-def _create_elements_converter(convert: Converter) -> Converter:
+def _create_list_converter(convert: Converter) -> Converter:
     return lambda value: [convert(each) for each in value] if isinstance(value, list) else value
 
 

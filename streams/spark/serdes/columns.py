@@ -116,7 +116,7 @@ class BatchDecoder:
         if CORRUPT_RECORD_COLUMN in names:
             arrays[CORRUPT_RECORD_COLUMN] = malformed.build_corrupt_record_column()
         batch = pa.RecordBatch.from_pydict({name: arrays[name] for name in names})
-        mask = malformed.build_kept_rows_mask()
+        mask = malformed.build_mask_if_malformed_are_dropped()
         return batch if mask is None else batch.filter(mask)
 
 

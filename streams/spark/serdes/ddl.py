@@ -97,12 +97,12 @@ def _read_fields(words: list[str], end_word: str) -> types.StructType:
             raise ValueError(f"a field's name can't be {name!r}")
         if name in found.names:
             raise ValueError(f"field {name!r} is there twice")
-        _skip_word_if_wanted(words, ":")
+        _try_skip_word(words, ":")
         found.add(name, _read_type(words))
         # What follows makes no difference to how a value is read.
-        if _skip_word_if_wanted(words, "not"):
+        if _try_skip_word(words, "not"):
             _expect_word(words, "null")
-        if _skip_word_if_wanted(words, "comment"):
+        if _try_skip_word(words, "comment"):
             words.pop()
         if "".join(words[-1:]) == end_word:
             return found
@@ -112,9 +112,9 @@ def _read_fields(words: list[str], end_word: str) -> types.StructType:
 def _read_decimal(words: list[str]) -> types.DecimalType:
     """Read precision and scale of a decimal, (10, 0) if they are not given."""
     precision, scale = 10, 0
-    if _skip_word_if_wanted(words, "("):
+    if _try_skip_word(words, "("):
         precision = _read_number(words)
-        scale = _read_number(words) if _skip_word_if_wanted(words, ",") else 0
+        scale = _read_number(words) if _try_skip_word(words, ",") else 0
         _expect_word(words, ")")
     if not 0 <= scale <= precision <= _DECIMAL_DIGITS_MAX or not precision:
         raise ValueError(f"decimal({precision},{scale}) can't be")
@@ -129,7 +129,7 @@ def _read_number(words: list[str]) -> int:
     return int(word)
 
 
-def _skip_word_if_wanted(words: list[str], wanted: str) -> bool:
+def _try_skip_word(words: list[str], wanted: str) -> bool:
     """Read the next word if it is `wanted`, and return whether it was."""
     if not words or words[-1].lower() != wanted:
         return False

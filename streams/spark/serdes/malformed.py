@@ -88,7 +88,7 @@ class MalformedRows:
             texts[row] = "; ".join(found)
         return pa.array(texts, pa.string())
 
-    def build_kept_rows_mask(self) -> Any | None:
+    def build_mask_if_malformed_are_dropped(self) -> Any | None:
         """Return an Arrow array of booleans with the rows that the mode keeps; None if all."""
         if self._mode is not ParseMode.DROPMALFORMED or not self._descriptions:
             return None

@@ -71,7 +71,11 @@ def _create_arrow_map_converter(kind: Any) -> Callable[[Any], Any] | None:
             raise ConfigError(f"a struct has two fields {twice!r}. Rename one")
         parts = [(each.name, _create_arrow_map_converter(each.type)) for each in kind]
         fields = [(name, convert) for name, convert in parts if convert is not None]
-        return _make_null_safe(lambda value: _convert_fields(fields, value)) if fields else None
+        return (
+            _make_null_safe(lambda value: _convert_fields_in_place(fields, value))
+            if fields
+            else None
+        )
     if pa.types.is_map(kind):
         of_key, of_item = (
             _create_arrow_map_converter(kind.key_type),
@@ -85,7 +89,7 @@ def _create_arrow_map_converter(kind: Any) -> Callable[[Any], Any] | None:
     return None
 
 
-def _convert_fields(fields: list[tuple[str, Callable[[Any], Any]]], value: Any) -> Any:
+def _convert_fields_in_place(fields: list[tuple[str, Callable[[Any], Any]]], value: Any) -> Any:
     for name, convert in fields:
         value[name] = convert(value[name])
     return value

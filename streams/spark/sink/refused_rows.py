@@ -88,13 +88,13 @@ class RefusedRows:
         remedy = _REMEDIES.get(error.name())
         raise StreamsError(
             f"{doing} is not written: brokers refuse {which}: {error.str()} ({error.name()}). Its "
-            f"key is {_format_bytes(key)}, its value {_format_bytes(value)}"
+            f"key is {_shorten_bytes(key)}, its value {_shorten_bytes(value)}"
             + ("" if self.largest_ms is None else f"; the largest time is {self.largest_ms} ms")
             + (f"; {remedy}" if remedy else "")
         )
 
 
-def _format_bytes(data: bytes | None) -> str:
+def _shorten_bytes(data: bytes | None) -> str:
     """Return the beginning of bytes with their number, or null."""
     if data is None:
         return "null"

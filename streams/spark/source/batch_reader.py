@@ -18,7 +18,7 @@ from streams.spark.source.broker_access import explain_no_answer
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.filters import FilterBounds, is_pushdown_planner
 from streams.spark.source.options import ReadContent, ReadOptions
-from streams.spark.source.range_planning import plan_offset_ranges, select_by_time
+from streams.spark.source.range_planning import plan_offset_ranges, select_records_by_time
 from streams.spark.source.ranges import split_ranges
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class BatchReader(DataSourceReader):
         for raw in fetch_batches(
             options.access, options.isolation, partition.value, with_headers=headers
         ):
-            yield decoder.decode_batch(select_by_time(options.limits, raw))
+            yield decoder.decode_batch(select_records_by_time(options.limits, raw))
 
 
 class FilteringReader(BatchReader):

@@ -240,7 +240,7 @@ def parse_write_options(option_texts: Mapping[str, str], *, is_stream: bool) -> 
     return found
 
 
-def _parse_text(option_name: str, text: str) -> str:
+def _accept_any_text(option_name: str, text: str) -> str:
     return text
 
 
@@ -250,7 +250,7 @@ def _load_cut(option_name: str, text: str) -> Cut:
 
 
 _PARSERS: Mapping[type, OptionParser] = {
-    str: _parse_text,
+    str: _accept_any_text,
     bool: parse_boolean,
     Cut: _load_cut,
     RegistryAccess: lambda _, url: create_registry_access(url, {}),
@@ -271,7 +271,7 @@ def _list_options(options_class: Any) -> dict[str, OptionParser]:
     found: dict[str, OptionParser] = {}
     for name, kind in get_type_hints(options_class, include_extras=True).items():
         if name == "access":
-            found[_ADDRESS_OPTION] = _parse_text
+            found[_ADDRESS_OPTION] = _accept_any_text
         elif is_dataclass(kind) and kind is not Cut:
             found |= _list_options(kind)
         else:

@@ -5,9 +5,10 @@ the high watermark. All limits hold together. Offsets that were asked for and ar
 there yet, are an error, as in Spark's own connector with `failOnDataLoss`: a read never returns
 less in silence.
 
-Times are compared with each record's own (`select_by_time`); of the offsets they narrow only the
-beginning, by the broker's index, and not the end: behind a record, or a marker, that is too late
-there may be one that is not (records are in no order of time, and markers have the broker's time).
+Times are compared with each record's own (`select_records_by_time`); of the offsets they narrow
+only the beginning, by the broker's index, and not the end: behind a record, or a marker, that is
+too late there may be one that is not (records are in no order of time, and markers have the
+broker's time).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def plan_offset_ranges(
     """
     partitions = _resolve_partitions(admin, topic, limits)
     with explain_no_answer(f"the offsets of {topic} can't be asked for"):
-        return _resolve_ranges(admin, partitions, limits, isolation)
+        return _fetch_and_resolve_ranges(admin, partitions, limits, isolation)
 
 
 def _resolve_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
@@ -75,7 +76,7 @@ def _check_partition_numbers(
         )
 
 
-def _resolve_ranges(
+def _fetch_and_resolve_ranges(
     admin: Admin, partitions: list[Partition], limits: TopicReadLimits, isolation: IsolationLevel
 ) -> list[OffsetRange]:
     """Fetch the offsets of each partition, and return the ranges that are within the limits.
@@ -143,7 +144,7 @@ def find_offsets_since(
     return found
 
 
-def select_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
+def select_records_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
     """Select the records of a batch whose timestamps are within the limits."""
     begin_ms = _time_of_partition(limits.timestamps_from, raw.partition)
     end_ms = _time_of_partition(limits.timestamps_to, raw.partition)

@@ -53,7 +53,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset at which a new query begins to read."""
         options = self._options
         begin = TopicReadLimits(offsets_from=options.offsets_from)
-        ranges = plan_offset_ranges(self._get_admin(), options.topic, begin, options.isolation)
+        ranges = plan_offset_ranges(
+            self._get_or_create_admin(), options.topic, begin, options.isolation
+        )
         return StreamOffset(
             topic=options.topic,
             topic_id=self._fetch_topic_id(),
@@ -134,7 +136,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _fetch_log_offsets(self) -> LogOffsets:
         """Fetch each partition's first offset, and the end up to which it may be read."""
-        admin, topic = self._get_admin(), self._options.topic
+        admin, topic = self._get_or_create_admin(), self._options.topic
         with explain_no_answer(f"the offsets of {topic} can't be asked for"):
             count = admin.fetch_partition_counts().get(topic)
             if count is None:
@@ -148,9 +150,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Fetch the topic's id, which tells a topic from a later one of the same name."""
         topic = self._options.topic
         with explain_no_answer(f"the id of {topic} can't be asked for"):
-            return self._get_admin().fetch_topic_ids([topic])[topic]
+            return self._get_or_create_admin().fetch_topic_ids([topic])[topic]
 
-    def _get_admin(self) -> Admin:
+    def _get_or_create_admin(self) -> Admin:
         """Return the driver's admin client, and create it on first use.
 
         Before that the reader is sent to the tasks, and a client can't be.

@@ -212,7 +212,7 @@ class LightMember:
             "directory_id": slot.directory.name,
             "task_offsets": TaskOffsets(slot.directory, dormant),  # type: ignore[arg-type]
             "process_id": slot.id,
-            "are_inputs_changed": assignor.are_inputs_changed,
+            "compare_inputs_and_tell_if_changed": assignor.compare_inputs_and_tell_if_changed,
             "adopt_assignment": assignor.adopt_assignment,
         }
         dependencies = ThreadDependencies(**given)

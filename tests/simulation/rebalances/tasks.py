@@ -184,7 +184,7 @@ class LightRestorer:
     def continue_following(self) -> None:
         """Do nothing: stores advance whenever their thread takes a turn."""
 
-    def take_restored_tasks(self, wait_s: float) -> list[LightTask]:
+    def wait_and_pop_restored_tasks(self, wait_s: float) -> list[LightTask]:
         """Return the tasks whose restore is over."""
         ready = [task for task in self._restoring.values() if task.is_caught_up()]
         for task in ready:

@@ -103,7 +103,7 @@ def changelogs_left_out_of_the_ledger(world: World) -> AbstractContextManager[No
 
         return take
 
-    return replaced(DeliveredOffsets, "take_offset_runs", make)
+    return replaced(DeliveredOffsets, "pop_offset_runs", make)
 
 
 def ledger_written_with_the_offsets_before(world: World) -> AbstractContextManager[None]:
@@ -165,7 +165,7 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
     """Make a worker count itself as a member while the coordinator is not available."""
 
     def make(original: Any) -> Any:
-        def confirm_membership(self: Any) -> bool:
+        def is_membership_confirmed(self: Any) -> bool:
             with self._coordinator.use_connection() as connection:
                 code = send_heartbeat(
                     connection,
@@ -175,9 +175,9 @@ def coordinator_away_taken_for_a_yes(world: World) -> AbstractContextManager[Non
                 )
                 return code not in MEMBERSHIP_LOST_ERRORS
 
-        return confirm_membership
+        return is_membership_confirmed
 
-    return replaced(ClassicProtocolMember, "confirm_membership", make)
+    return replaced(ClassicProtocolMember, "is_membership_confirmed", make)
 
 
 def ends_of_partitions_forgotten(world: World) -> AbstractContextManager[None]:

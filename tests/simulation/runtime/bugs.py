@@ -268,7 +268,7 @@ def missed_generation_not_noticed(world: World) -> AbstractContextManager[None]:
 
         return take_over
 
-    return replaced(ThreadRebalance, "take_over_assignment", make)
+    return replaced(ThreadRebalance, "adopt_assignment_or_raise_shutdown", make)
 
 
 def nobody_is_fenced_before_the_offsets_are_read(world: World) -> AbstractContextManager[None]:
@@ -430,7 +430,7 @@ def directories_named_by_own_numbers(world: World) -> AbstractContextManager[Non
     """Make task directories have a version's own numbers, so that two versions block each other."""
     return replaced(
         SimDirectory,
-        "number_subtopologies",
+        "assign_and_save_directory_numbers",
         lambda original: lambda self, wanted: {n: n for n in wanted},
     )
 
@@ -497,7 +497,7 @@ def tasks_of_others_committed_in_the_next_generation(world: World) -> AbstractCo
 
     return several(
         replaced(group_assignment, "find_task_owners", lambda original: lambda claims: {}),
-        replaced(ThreadRebalance, "take_over_assignment", make),
+        replaced(ThreadRebalance, "adopt_assignment_or_raise_shutdown", make),
     )
 
 
@@ -511,7 +511,7 @@ def revoked_tasks_forgotten(world: World) -> AbstractContextManager[None]:
 
         return take_over
 
-    return replaced(ThreadRebalance, "take_over_assignment", make)
+    return replaced(ThreadRebalance, "adopt_assignment_or_raise_shutdown", make)
 
 
 def revoked_tasks_of_a_former_life_forgotten(world: World) -> AbstractContextManager[None]:
@@ -528,7 +528,7 @@ def revoked_tasks_of_a_former_life_forgotten(world: World) -> AbstractContextMan
 
         return take_over
 
-    return replaced(ThreadRebalance, "take_over_assignment", make)
+    return replaced(ThreadRebalance, "adopt_assignment_or_raise_shutdown", make)
 
 
 ROUND_BUGS: tuple[tuple[Bug, str], ...] = (

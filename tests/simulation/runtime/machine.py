@@ -16,7 +16,7 @@ from state.directory import StateDirectory
 from state.errors import DirectoryLocked
 from state.locks import ProcessFileLock
 from state.store_checkpoint import StoreCheckpoint
-from state.subtopologies import SubtopologyContents, number_directories
+from state.subtopologies import SubtopologyContents, match_directory_numbers_by_likeness
 from tests.simulation.runtime.process import Process
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ class SimDirectory(StateDirectory):
         self._process = process
         self._machine = machine
 
-    def number_subtopologies(
+    def assign_and_save_directory_numbers(
         self, subtopologies: Mapping[int, SubtopologyContents]
     ) -> dict[int, int]:
         known = self._machine.subtopologies
-        numbers = number_directories(known, subtopologies)
+        numbers = match_directory_numbers_by_likeness(known, subtopologies)
         known |= {numbers[number]: contents for number, contents in subtopologies.items()}
         return numbers
 

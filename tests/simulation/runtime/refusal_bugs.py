@@ -31,15 +31,15 @@ def topics_excluded_with_their_limits(world: World) -> AbstractContextManager[No
     """Make all records of a topic be taken for refused while its limits are known."""
 
     def make(original: Any) -> Any:
-        def find_excluded(self: Any, topic: str, *record: Any) -> Any:
+        def find_certain_refusal(self: Any, topic: str, *record: Any) -> Any:
             found = original(self, topic, *record)
             if topic in self._limits and found is None:
                 return next(iter(self._refusals.values()), None)
             return found
 
-        return find_excluded
+        return find_certain_refusal
 
-    return replaced(RefusedWrites, "find_excluded", make)
+    return replaced(RefusedWrites, "find_certain_refusal", make)
 
 
 def refused_records_left_out(world: World) -> AbstractContextManager[None]:

@@ -24,7 +24,11 @@ def test_a_sink_without_metrics_is_bound_in_the_block_only() -> None:
     assert bound is not real
     assert _find_bound_writer() is real
     functions = bound.__globals__
-    for writer in ("_create_fixed_writer", "_create_dynamic_writer", "_create_multicast"):
+    for writer in (
+        "_create_fixed_writer",
+        "_create_dynamic_writer",
+        "_create_multi_partition_writer",
+    ):
         names = {
             name
             for code in functions[writer].__code__.co_consts

@@ -30,7 +30,7 @@ class FakeLog:
         self.damage: str | None = None
         self.appended: list[tuple[int, bytes]] = []
 
-    def protect(self, damage: str) -> None:
+    def refuse_writes_until_repaired(self, damage: str) -> None:
         self.damage = damage
 
     def describe_damage_at(self, offset: int) -> str:

@@ -118,7 +118,7 @@ def done(store: Any, kind: str, act: str, place: Any, at_ms: int, value: list[st
             return store.put(place.key, put, place.start_ms, at_ms)
         return store.put(place if sessions else place.key, put, at_ms)
     if act == "update":
-        if isinstance(store, TtlStore) and not store.admit_write(at_ms, deletes=False):
+        if isinstance(store, TtlStore) and not store.try_admit_write(at_ms, deletes=False):
             return None
         entry = (
             store.get_entry_for_update(place.key, place.start_ms)

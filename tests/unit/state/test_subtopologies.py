@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from state.directory import StateDirectory
 from state.errors import StateError
-from state.subtopologies import SubtopologyContents, number_directories
+from state.subtopologies import SubtopologyContents, match_directory_numbers_by_likeness
 
 SOME = st.frozensets(st.sampled_from("abcdef"), max_size=3)
 SUBS = st.dictionaries(st.integers(0, 5), st.builds(SubtopologyContents, SOME, SOME), max_size=5)
@@ -26,7 +26,7 @@ def contents(sources: str, stores: str = "") -> SubtopologyContents:
 def test_no_two_sub_topologies_share_directories(
     known: dict[int, SubtopologyContents], wanted: dict[int, SubtopologyContents]
 ) -> None:
-    found = number_directories(known, wanted)
+    found = match_directory_numbers_by_likeness(known, wanted)
     assert found.keys() == wanted.keys()
     assert len(set(found.values())) == len(found)
 
@@ -35,9 +35,9 @@ def test_no_two_sub_topologies_share_directories(
 def test_what_was_found_once_is_found_again(
     known: dict[int, SubtopologyContents], wanted: dict[int, SubtopologyContents]
 ) -> None:
-    found = number_directories(known, wanted)
+    found = match_directory_numbers_by_likeness(known, wanted)
     after = known | {found[number]: each for number, each in wanted.items()}
-    again = number_directories(after, wanted)
+    again = match_directory_numbers_by_likeness(after, wanted)
     assert {after[n] for n in again.values()} == set(wanted.values())
     if len(set(after.values())) == len(after):
         assert again == found
@@ -49,7 +49,7 @@ def test_the_order_of_sub_topologies_does_not_matter(topics: list[str], random: 
     shuffled = list(topics)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     new = {number: contents(topic, topic) for number, topic in enumerate(shuffled)}
-    found = number_directories(old, new)
+    found = match_directory_numbers_by_likeness(old, new)
     assert all(old[found[number]] == each for number, each in new.items())
 
 
@@ -71,16 +71,16 @@ def test_directories_are_found_by_stores_then_by_sources(
     wanted: dict[int, SubtopologyContents],
     found: dict[int, int],
 ) -> None:
-    assert number_directories(known, wanted) == found
+    assert match_directory_numbers_by_likeness(known, wanted) == found
 
 
 def test_the_numbers_outlive_the_process(tmp_path: Path) -> None:
     old = {0: contents("a", "s"), 1: contents("b")}
-    assert StateDirectory(tmp_path, "a").number_subtopologies(old) == {0: 0, 1: 1}
+    assert StateDirectory(tmp_path, "a").assign_and_save_directory_numbers(old) == {0: 0, 1: 1}
     new = {0: contents("b"), 1: contents("a", "s"), 2: contents("c")}
     directory = StateDirectory(tmp_path, "a")
-    assert directory.number_subtopologies(new) == {0: 1, 1: 0, 2: 2}
-    assert directory.number_subtopologies(old) == {0: 0, 1: 1}
+    assert directory.assign_and_save_directory_numbers(new) == {0: 1, 1: 0, 2: 2}
+    assert directory.assign_and_save_directory_numbers(old) == {0: 0, 1: 1}
 
 
 def test_directories_of_the_release_that_kept_no_numbers_are_found_by_their_stores(
@@ -90,7 +90,7 @@ def test_directories_of_the_release_that_kept_no_numbers_are_found_by_their_stor
     directory.store_path("0_2", "s").mkdir(parents=True)
     directory.store_path("1_0", "t").mkdir(parents=True)
     wanted = {0: contents("b", "t"), 1: contents("a", "s"), 2: contents("c")}
-    assert directory.number_subtopologies(wanted) == {0: 1, 1: 0, 2: 2}
+    assert directory.assign_and_save_directory_numbers(wanted) == {0: 1, 1: 0, 2: 2}
 
 
 def test_processes_that_begin_together_agree(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_processes_that_begin_together_agree(tmp_path: Path) -> None:
     def number(turn: int) -> dict[str, int]:
         order = topics[turn:] + topics[:turn]
         wanted = {n: contents(topic) for n, topic in enumerate(order)}
-        found = directories[turn].number_subtopologies(wanted)
+        found = directories[turn].assign_and_save_directory_numbers(wanted)
         return {topic: found[n] for n, topic in enumerate(order)}
 
     with ThreadPoolExecutor(8) as pool:
@@ -112,11 +112,11 @@ def test_numbers_that_can_not_be_read_are_refused_with_what_to_do(tmp_path: Path
     directory = StateDirectory(tmp_path, "a")
     (directory.path / "subtopologies.json").write_text(json.dumps({"0": []}))
     with pytest.raises(StateError, match="delete this one file"):
-        directory.number_subtopologies({})
+        directory.assign_and_save_directory_numbers({})
 
 
 def test_a_directory_without_its_marker_is_known_by_its_numbers_too(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path, "a")
-    directory.number_subtopologies({0: contents("a")})
+    directory.assign_and_save_directory_numbers({0: contents("a")})
     (directory.path / "millrace.json").unlink()
     StateDirectory(tmp_path, "a")

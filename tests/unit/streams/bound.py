@@ -91,7 +91,7 @@ class BoundTask:
         """The argument `stores` passes on those of an earlier task."""
         self._receivers = compile_subtopology(subtopology, self)
 
-    def measure_step(self, step: str) -> StepMeasurements:
+    def get_or_create_step_measurements(self, step: str) -> StepMeasurements:
         return self.measured.setdefault(step, StepMeasurements(lambda: 0, lambda: self.clock_s))
 
     def produce(self, topic: str, value: Any, key: Any, partition: int, *rest: Any) -> None:
@@ -110,10 +110,10 @@ class BoundTask:
     def get_read_partition_count(self, topic: str) -> int | None:
         return self.read_partitions.get(topic)
 
-    def refuse_topic(self, topic: str, reason: str) -> None:
+    def refuse_topic_for_a_while(self, topic: str, reason: str) -> None:
         self.missing.add(topic)
 
-    def require_topic(self, topic: str) -> None:
+    def require_chosen_topic_exists(self, topic: str) -> None:
         if topic in self.missing:
             raise UnknownTopic(f"topic {topic!r} does not exist")
         self.looked_up.append(topic)
@@ -162,7 +162,7 @@ class BoundTask:
     def find_global_store(self, name: str, step: str | None = None) -> Any | None:
         return self.globals.get(name)
 
-    def get_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())
 
     def describe_record_origin(self) -> str:

@@ -39,7 +39,10 @@ from streams.spark.reconciliation.derivation.replay import (
     serialize_presence,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE, READ
-from streams.spark.reconciliation.derivation.stream_joins import JoinedStream, join_streams
+from streams.spark.reconciliation.derivation.stream_joins import (
+    JoinedStream,
+    join_streams_or_explain_doubt,
+)
 from streams.spark.reconciliation.derivation.subgraphs import (
     create_known_results_source,
     extract_steps,
@@ -137,7 +140,9 @@ class ComputableSteps:
         lefts, rights = (
             records.where(f.col("target") == STEP_PREFIX + side.name) for side in (left, right)
         )
-        return join_streams(rule, lefts, rights, (this, other), sorted(find_source_topics([left])))
+        return join_streams_or_explain_doubt(
+            rule, lefts, rights, (this, other), sorted(find_source_topics([left]))
+        )
 
     def _compute_tables(self) -> dict[Node, ComputedTable]:
         """Compute the tables of aggregations where Spark can; add the others to `failures`."""

@@ -38,7 +38,11 @@ from streams.spark.reconciliation.derivation.ledger_order import (
     collect_ledger_orders,
 )
 from streams.spark.reconciliation.derivation.ledger_replay import replay_in_ledger_order
-from streams.spark.reconciliation.derivation.replay import STORE_PREFIX, ReplayWork, dry_run_steps
+from streams.spark.reconciliation.derivation.replay import (
+    STORE_PREFIX,
+    ReplayWork,
+    run_steps_without_records,
+)
 from streams.spark.reconciliation.derivation.replayed_lookups import GlobalTableSource
 from streams.spark.reconciliation.derivation.subgraphs import extract_steps
 from streams.spark.session import to_user_error
@@ -186,7 +190,7 @@ class LedgerReplay:
             )
         try:
             work = self._create_work([candidate])
-            dry_run_steps(work)
+            run_steps_without_records(work)
             pickle_for_executors(work)
         except (AuthenticationError, AuthorizationError):
             raise

@@ -131,7 +131,7 @@ class PartitionOrder:
         """Return the indexes of a topic's records among all of a commit. Raises ConfigError."""
         topics = commit.topics
         wanted = topics.index(topic) if topic in topics else -1
-        return _iterate_indexes_of_runs(self._decode_runs(commit), wanted)
+        return _iterate_record_indexes_of_run(self._decode_runs(commit), wanted)
 
     def _decode_runs(self, commit: TaskCommit) -> list[TakenRun]:
         """Return the runs of a commit. Raises ConfigError if they are missing or damaged."""
@@ -159,7 +159,7 @@ def decode_step_lookups(step: str, text: str) -> tuple[TopicIdHash | None, list[
         raise ConfigError(f"the ledger is damaged: of step {step!r} it has {error}") from error
 
 
-def _iterate_indexes_of_runs(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
+def _iterate_record_indexes_of_run(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
     """Yield the indexes of the records of those runs that have the number `wanted`."""
     index = 0
     for number, length in runs:

@@ -53,8 +53,8 @@ from streams.spark.reconciliation.derivation.origins import (
 )
 from streams.spark.reconciliation.derivation.replay import (
     STORE_PREFIX,
-    dry_run_steps,
     replay_partitions,
+    run_steps_without_records,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE
 from streams.spark.reconciliation.derivation.subgraphs import group_sinks_by_topic
@@ -290,7 +290,7 @@ class _AccountPlanner:
             how = COMPUTED if ancestors & computable.joined_streams.keys() else ONE_BY_ONE
             return computable.replay_each_record(computable.create_replay_work(nodes), nodes), how
         work = computable.create_replay_work(nodes, stores)
-        dry_run_steps(work)
+        run_steps_without_records(work)
         ordered = (
             self._read_source_topics(nodes)
             .repartition("partition")

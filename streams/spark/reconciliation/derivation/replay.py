@@ -152,7 +152,7 @@ def replay_partitions(
         yield from drain_into_batches(task.output_rows)
 
 
-def dry_run_steps(replay_work: ReplayWork) -> None:
+def run_steps_without_records(replay_work: ReplayWork) -> None:
     """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
     try:
         ReplayedTask(replay_work, partition=0).finish_task()
@@ -296,7 +296,7 @@ class _ReplayContext(TaskContext):
 
     lookups: ReplayedLookups
 
-    def measure_step(self, step: str) -> StepMeasurements:
+    def get_or_create_step_measurements(self, step: str) -> StepMeasurements:
         """Return what takes the measurements of a step, which nobody reads: its clock stands."""
         return StepMeasurements(lambda: 0, lambda: 0.0)
 

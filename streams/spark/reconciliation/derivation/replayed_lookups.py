@@ -36,7 +36,7 @@ class GlobalTableHistories:
         self.sources = sources
         self._histories: dict[str, GlobalTableHistory] = {}
 
-    def load_history(self, store: str) -> GlobalTableHistory:
+    def get_or_load_history(self, store: str) -> GlobalTableHistory:
         """Return the history of the global table with this store."""
         if store not in self._histories:
             source = self.sources[store]
@@ -113,7 +113,9 @@ class _ReplayedGlobalStore:
         """Return the row that the look-up has found. Raises UserError if it is not known."""
         key_bytes = self._spec.key.serialize(key)
         try:
-            row = self._histories.load_history(self._name).find_row(key_bytes, self._find_state())
+            row = self._histories.get_or_load_history(self._name).find_row(
+                key_bytes, self._advance_to_state()
+            )
         except UserError as error:
             self._lookups.note_unknown_row(error)
             raise
@@ -123,7 +125,7 @@ class _ReplayedGlobalStore:
         value, timestamp_ms = row
         return ValueAndTimestamp(self._spec.value.deserialize(value), timestamp_ms)
 
-    def _find_state(self) -> tuple[int, ...]:
+    def _advance_to_state(self) -> tuple[int, ...]:
         """Return the positions of the table at the present look-up. Raises ConfigError."""
         states = self._states
         while self._at + 1 < len(states) and states[self._at + 1].first <= self._count:

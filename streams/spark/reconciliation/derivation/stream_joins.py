@@ -44,7 +44,7 @@ class JoinedStream:
     rows: DataFrame
 
 
-def join_streams(
+def join_streams_or_explain_doubt(
     rule: StreamJoinRule,
     left: DataFrame,
     right: DataFrame,

@@ -172,7 +172,7 @@ def versions_deleted_unwritten(world: World) -> AbstractContextManager[None]:
 
         return take
 
-    return replaced(VersionRewrite, "take_next_entries", make)
+    return replaced(VersionRewrite, "advance_to_next_entries", make)
 
 
 def settings_left_as_they_are(world: World) -> AbstractContextManager[None]:
@@ -262,7 +262,7 @@ def stores_emptied_before_the_changelog_is_asked(world: World) -> AbstractContex
 
         return take
 
-    return replaced(LoggedStore, "take_checkpoint", make)
+    return replaced(LoggedStore, "apply_disk_checkpoint", make)
 
 
 def producers_forgotten_at_once(world: World) -> AbstractContextManager[None]:

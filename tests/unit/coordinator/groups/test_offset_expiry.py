@@ -59,7 +59,7 @@ def topics(world: World, group_id: str = "counts") -> list[str]:
 
 
 def groups(world: World) -> list[str]:
-    return sorted(group.group_id for group in world.groups.list_groups())
+    return sorted(group.group_id for group in world.groups.list_groups_unless_loading())
 
 
 def consumer(world: World, *topics: str, name: str = "a") -> FakeMember:

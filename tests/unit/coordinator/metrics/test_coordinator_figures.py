@@ -296,7 +296,7 @@ def test_a_shard_counts_what_it_replayed_and_what_it_appended() -> None:
     assert found["millrace_shard_events_processed_total", shard.name] == 2 + 2
     assert found["millrace_shard_append_seconds_count", shard.name] == 2
     shard.mark_resigned()
-    shard.take_leadership()
+    shard.restart_loading_as_leader()
     found = figures(world)
     assert ("millrace_shard_active", shard.name) not in found
     assert found["millrace_shard_events_queued", shard.name] == 4

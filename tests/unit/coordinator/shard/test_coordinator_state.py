@@ -50,7 +50,7 @@ def test_a_shard_that_has_resigned_is_no_coordinator_until_it_is_elected() -> No
     assert code_of(notes.shard.execute_decision, Decision(["b"], None)) is Code.NOT_COORDINATOR
     assert notes.shard.load_slice_and_tell_if_last(), "a slice that was waiting does nothing"
     notes.applied.clear()
-    notes.shard.take_leadership()
+    notes.shard.restart_loading_as_leader()
     assert notes.shard.coordinator_state is CoordinatorState.LOADING
     notes.shard.replay_log()
     assert notes.applied == [("a", 0, -1)]
@@ -64,7 +64,7 @@ def test_no_state_follows_itself(life: CoordinatorState) -> None:
 
 def test_an_active_shard_is_not_elected() -> None:
     with pytest.raises(ValueError, match="LOADING can't follow ACTIVE"):
-        Notes(FakeLog()).shard.take_leadership()
+        Notes(FakeLog()).shard.restart_loading_as_leader()
 
 
 # The loader

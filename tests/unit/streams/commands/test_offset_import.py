@@ -94,7 +94,7 @@ class FakeClients:
     def list_groups(self) -> list[str]:
         return self.groups
 
-    def fetch_broker_limit(self, setting: str, default: int) -> int:
+    def fetch_strictest_broker_limit_or_default(self, setting: str, default: int) -> int:
         return default
 
     def fetch_topic_ids(self, topics: Collection[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streams import App, serdes, windows
-from streams.commands.plan_changelogs import NOT_ASKED, ChangelogReview, review_changelogs
+from streams.commands.plan_changelogs import NOT_ASKED, ChangelogReview, find_unrestorable_stores
 from streams.commands.root import cli
 from streams.common.topic_id_hashes import hash_topic_id
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
@@ -49,7 +49,7 @@ class Planned:
 
     def review(self, *, is_committed: bool = True) -> ChangelogReview:
         held = {INPUT: OffsetAndMetadata(10, self.metadata)} if is_committed else {}
-        return review_changelogs(
+        return find_unrestorable_stores(
             self.app.topology(),
             self.app.config,
             self.admin,

@@ -19,7 +19,7 @@ from streams.doctor import coordinators, local_workers, readers, security
 from streams.doctor.applications import leave_out_cuts
 from streams.doctor.coordinators import CoordinatorTimes
 from streams.doctor.findings import DoctorFinding, Verdict
-from streams.doctor.local_workers import LocalWorker, find_local_workers
+from streams.doctor.local_workers import LocalWorker, find_workers_by_directory_locks
 from streams.doctor.security import Certificate
 from streams.doctor.security_facts import find_missing_rights, list_bootstrap_addresses
 from streams.errors import AuthorizationError
@@ -143,7 +143,7 @@ def test_workers_are_found_by_the_slots_that_they_hold(tmp_path: Path) -> None:
         (tmp_path / f"process-{number}" / "id").write_text(f"id-{number}\n")
     lock = ProcessFileLock(tmp_path / "process-1" / LOCK_FILE)
     try:
-        (found,) = find_local_workers(tmp_path)
+        (found,) = find_workers_by_directory_locks(tmp_path)
     finally:
         lock.release()
     assert (found.slot, found.process) == ("process-1", "id-1")

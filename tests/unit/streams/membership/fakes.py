@@ -196,7 +196,7 @@ class Worker:
     def join(self, *tasks: str) -> AssignmentInfo | None:
         """Join the group, and wait for the assignment unless the worker is stopped."""
         self.member.start_joining(SubscriptionInfo(tasks))
-        return self.member.take_assignment(HANG_LIMIT_S)
+        return self.member.enter_assigned_generation(HANG_LIMIT_S)
 
     def _plan(self, members: Mapping[str, SubscriptionInfo]) -> dict[str, AssignmentInfo]:
         self.planned.append(dict(members))

@@ -127,7 +127,7 @@ def test_a_member_whose_heartbeat_is_refused_joins_again_and_meets_the_error(
     worker.join()
     worker.coordinator.refuse(HEARTBEAT, GROUP_REFUSED)
     wait_until(
-        lambda: worker.member.read_signal_or_raise() is MembershipSignal.LOST,
+        lambda: worker.member.read_current_signal_or_raise() is MembershipSignal.LOST,
         what="the signal LOST",
     )
     worker.coordinator.answer(JOIN, create_join_response() | {"error_code": GROUP_REFUSED})

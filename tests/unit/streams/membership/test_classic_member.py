@@ -59,10 +59,10 @@ def test_the_membership_is_that_of_the_generation_joined(worker: Worker) -> None
 def test_each_join_has_a_connection_of_its_own_which_it_closes(worker: Worker) -> None:
     """Test that a JoinGroup without an answer holds up no other request of the member."""
     worker.join()
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
     kept = set(worker.coordinator.open)
     worker.join()
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
     assert worker.coordinator.dialled == [None, COORDINATOR] * 3
     assert worker.coordinator.open == kept
     assert len(kept) == 1
@@ -277,7 +277,7 @@ def test_a_place_that_is_handed_over_stays_in_the_group_and_may_be_given_up_late
     worker: Worker,
 ) -> None:
     worker.join()
-    worker.member.hand_over_membership()
+    worker.member.end_without_leaving_group()
     assert worker.coordinator.sent(LEAVE) == []
     assert worker.coordinator.open == set()
     worker.member.leave_group(is_handed_over=True)

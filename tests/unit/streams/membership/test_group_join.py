@@ -68,19 +68,19 @@ def wait_until_join_thread_ends() -> None:
 
 
 def take(worker: Worker) -> AssignmentInfo | None:
-    return worker.member.take_assignment(HANG_LIMIT_S)
+    return worker.member.enter_assigned_generation(HANG_LIMIT_S)
 
 
 def test_offsets_have_the_old_generation_until_the_assignment_is_taken(worker: Worker) -> None:
     gate = start_second_join(worker, JOIN, create_join_response(2))
     worker.coordinator.answer(SYNC, create_sync_response(ONE_TASK))
-    assert worker.member.take_assignment() is None
+    assert worker.member.enter_assigned_generation() is None
     assert worker.member.is_joining
     assert not worker.member.is_generation_over
     assert worker.member.current_membership == FIRST
     gate.opened.set()
     wait_until(
-        lambda: worker.member.read_signal_or_raise() is MembershipSignal.ASSIGNED,
+        lambda: worker.member.read_current_signal_or_raise() is MembershipSignal.ASSIGNED,
         what="an assignment",
     )
     assert worker.member.current_membership == FIRST
@@ -89,7 +89,7 @@ def test_offsets_have_the_old_generation_until_the_assignment_is_taken(worker: W
     assert worker.member.current_membership == Membership(2, "member-1")
     assert not worker.member.is_joining
     assert not worker.member.is_generation_over
-    assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert worker.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_the_generation_is_over_when_the_join_is_answered_before_it_is_synced(
@@ -98,7 +98,7 @@ def test_the_generation_is_over_when_the_join_is_answered_before_it_is_synced(
     gate = start_second_join(worker, SYNC, create_sync_response(ONE_TASK))
     assert worker.member.is_generation_over
     assert worker.member.current_membership == FIRST
-    assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert worker.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
     gate.opened.set()
     assert take(worker) == ONE_TASK
 
@@ -119,7 +119,7 @@ def test_a_round_that_is_over_before_the_sync_leaves_the_generation_over(worker:
 
 def test_other_requests_are_answered_while_a_join_is_not(worker: Worker) -> None:
     gate = start_second_join(worker, JOIN, create_join_response(2))
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
     assert worker.coordinator.sent(SYNC)[-1].generation_id == 1
     gate.opened.set()
     assert take(worker) is not None
@@ -151,7 +151,7 @@ def test_a_leader_sends_heartbeats_while_it_assigns(new_worker: NewWorker) -> No
     def wait_for_heartbeats(members: object) -> dict[str, AssignmentInfo]:
         del members
         wait_until(lambda: len(worker.coordinator.sent(HEARTBEAT)) > 3, what="heartbeats")
-        assert worker.member.read_signal_or_raise() is MembershipSignal.NOTHING
+        assert worker.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
         return {"member-1": ONE_TASK}
 
     worker.plan = wait_for_heartbeats
@@ -162,7 +162,7 @@ def test_a_leader_sends_heartbeats_while_it_assigns(new_worker: NewWorker) -> No
     beats = {(each.generation_id, each.member_id) for each in worker.coordinator.sent(HEARTBEAT)}
     assert beats == {(2, "member-1")}
     # The group has begun another rebalance while the leader assigned.
-    assert worker.member.read_signal_or_raise() is MembershipSignal.REBALANCE
+    assert worker.member.read_current_signal_or_raise() is MembershipSignal.REBALANCE
 
 
 def test_a_join_that_has_failed_ends_its_heartbeats(new_worker: NewWorker) -> None:
@@ -244,7 +244,7 @@ def test_transactions_are_aborted_by_the_members_of_the_generation_that_is_enter
     [
         lambda worker: worker.join(),
         lambda worker: worker.member.leave_group(),
-        lambda worker: worker.member.hand_over_membership(),
+        lambda worker: worker.member.end_without_leaving_group(),
         lambda worker: worker.stop.set(),
     ],
     ids=["joins again", "leaves", "hands over", "is stopped"],
@@ -283,7 +283,7 @@ def test_leaving_while_a_join_is_unanswered_gives_it_up(worker: Worker, api_key:
 
 def test_a_membership_can_be_handed_over_while_a_join_is_unanswered(worker: Worker) -> None:
     start_second_join(worker, JOIN, {})
-    worker.member.hand_over_membership()
+    worker.member.end_without_leaving_group()
     assert worker.coordinator.sent(LEAVE) == []
     assert worker.coordinator.open == set()
     assert not list_join_threads()
@@ -298,4 +298,4 @@ def test_a_thread_that_is_stuck_while_it_joins_leaves_when_the_join_is_over(
     gate.opened.set()
     wait_until(lambda: bool(worker.coordinator.sent(LEAVE)), what="a leave")
     assert take(worker) is not None
-    assert worker.member.read_signal_or_raise() is MembershipSignal.LOST
+    assert worker.member.read_current_signal_or_raise() is MembershipSignal.LOST

@@ -36,7 +36,7 @@ def refuse_sync(worker: Worker, code: ErrorCode) -> None:
 def test_a_stable_group_confirms_its_member_by_its_assignment(worker: Worker) -> None:
     worker.coordinator.answer(JOIN, create_join_response(3, "member-7"))
     worker.join()
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
     asked = worker.coordinator.sent(SYNC)[-1]
     assert (asked.generation_id, asked.member_id) == (3, "member-7")
     assert (asked.group_id, asked.group_instance_id) == ("a", "worker-0")
@@ -48,14 +48,14 @@ def test_a_stable_group_confirms_its_member_by_its_assignment(worker: Worker) ->
 def test_a_group_that_does_not_know_the_member_denies_it(worker: Worker, code: ErrorCode) -> None:
     worker.join()
     refuse_sync(worker, code)
-    assert not worker.member.confirm_membership()
+    assert not worker.member.is_membership_confirmed()
 
 
 def test_a_group_that_has_left_the_generation_says_so(worker: Worker) -> None:
     worker.join()
     refuse_sync(worker, ErrorCode.illegal_generation)
     with pytest.raises(GenerationOver, match="left generation 1"):
-        worker.member.confirm_membership()
+        worker.member.is_membership_confirmed()
 
 
 @pytest.mark.parametrize("code", UNKNOWN)
@@ -65,10 +65,10 @@ def test_a_coordinator_that_can_not_tell_neither_confirms_nor_denies(
     worker.join()
     refuse_sync(worker, code)
     with pytest.raises(ConnectionLost, match=code.name):
-        worker.member.confirm_membership()
+        worker.member.is_membership_confirmed()
     # The coordinator is then looked up again.
     found = len(worker.coordinator.sent(FIND))
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
     assert len(worker.coordinator.sent(FIND)) == found + 1
 
 
@@ -76,7 +76,7 @@ def test_a_member_stays_one_while_its_group_rebalances(worker: Worker) -> None:
     worker.join()
     refuse_sync(worker, ErrorCode.rebalance_in_progress)
     worker.coordinator.refuse(HEARTBEAT, ErrorCode.rebalance_in_progress)
-    assert worker.member.confirm_membership()
+    assert worker.member.is_membership_confirmed()
 
 
 def test_a_rebalance_that_no_heartbeat_repeats_is_a_group_being_loaded(worker: Worker) -> None:
@@ -87,7 +87,7 @@ def test_a_rebalance_that_no_heartbeat_repeats_is_a_group_being_loaded(worker: W
     worker.join()
     refuse_sync(worker, ErrorCode.rebalance_in_progress)
     with pytest.raises(ConnectionLost, match="is being loaded"):
-        worker.member.confirm_membership()
+        worker.member.is_membership_confirmed()
 
 
 @pytest.mark.parametrize("code", UNKNOWN)
@@ -98,7 +98,7 @@ def test_a_coordinator_that_moves_during_a_rebalance_neither_confirms_nor_denies
     refuse_sync(worker, ErrorCode.rebalance_in_progress)
     worker.coordinator.refuse(HEARTBEAT, code)
     with pytest.raises(ConnectionLost, match=code.name):
-        worker.member.confirm_membership()
+        worker.member.is_membership_confirmed()
 
 
 @pytest.mark.parametrize("code", GONE)
@@ -108,11 +108,11 @@ def test_a_member_that_is_replaced_during_a_rebalance_is_denied(
     worker.join()
     refuse_sync(worker, ErrorCode.rebalance_in_progress)
     worker.coordinator.refuse(HEARTBEAT, code)
-    assert not worker.member.confirm_membership()
+    assert not worker.member.is_membership_confirmed()
 
 
 def test_any_other_refusal_is_told_with_its_name(worker: Worker) -> None:
     worker.join()
     refuse_sync(worker, ErrorCode.inconsistent_group_protocol)
     with pytest.raises(StreamsError, match=r"'worker-0': inconsistent_group_protocol"):
-        worker.member.confirm_membership()
+        worker.member.is_membership_confirmed()

@@ -33,7 +33,9 @@ def wait_for_beats(worker: Worker, more: int) -> None:
 
 
 def wait_for_signal(worker: Worker, signal: MembershipSignal) -> None:
-    wait_until(lambda: worker.member.read_signal_or_raise() is signal, what=f"signal {signal.name}")
+    wait_until(
+        lambda: worker.member.read_current_signal_or_raise() is signal, what=f"signal {signal.name}"
+    )
 
 
 def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
@@ -48,7 +50,7 @@ def test_heartbeats_name_the_member_and_its_generation(beating: Worker) -> None:
 def test_heartbeats_that_are_well_signal_nothing(beating: Worker) -> None:
     beating.join()
     wait_for_beats(beating, 3)
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_a_signal_is_over_with_the_generation_that_it_was_for(beating: Worker) -
     wait_for_signal(beating, MembershipSignal.REBALANCE)
     beating.coordinator.answer(JOIN, create_join_response(2))
     beating.join()
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 @pytest.mark.parametrize(
@@ -89,12 +91,12 @@ def test_a_signal_is_over_with_the_next_join_even_into_the_same_generation(
     beating.join()
     assert beating.member.current_membership.generation == 1
     wait_until(
-        lambda: beating.member.read_signal_or_raise() is not MembershipSignal.NOTHING,
+        lambda: beating.member.read_current_signal_or_raise() is not MembershipSignal.NOTHING,
         what="a signal",
     )
     beating.join()
     assert beating.member.current_membership.generation == 1
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker) -> None:
@@ -112,7 +114,7 @@ def test_an_answer_that_comes_after_the_next_join_is_for_nobody(beating: Worker)
     beating.join()
     answered.set()
     wait_for_beats(beating, 2)
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_no_heartbeat_is_sent_before_the_first_join(beating: Worker) -> None:
@@ -136,7 +138,7 @@ def test_heartbeats_find_the_coordinator_again_and_lose_nothing(
     beating.join()
     wait_for_beats(beating, 2)
     assert len(beating.coordinator.dialled) == 6  # two for the join
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_leaving_ends_the_heartbeats(beating: Worker) -> None:
@@ -165,7 +167,7 @@ def test_a_member_whose_thread_makes_turns_stays(beating: Worker) -> None:
         beating.clock.elapsed_s += 200
         beating.member.mark_progress()
         wait_for_beats(beating, 2)
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
     assert beating.coordinator.sent(LEAVE) == []
 
 
@@ -174,7 +176,7 @@ def test_a_join_that_took_long_is_a_turn(beating: Worker) -> None:
     beating.clock.elapsed_s += 1_000
     beating.join()
     wait_for_beats(beating, 2)
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_how_long_the_coordinator_has_been_silent_is_known_until_it_answers(
@@ -234,7 +236,7 @@ def test_a_member_that_left_unheard_and_joins_the_same_generation_is_not_lost_ag
     beating.join()
     assert beating.member.current_membership == (3, "member-7")
     wait_for_beats(beating, 2)
-    assert beating.member.read_signal_or_raise() is MembershipSignal.NOTHING
+    assert beating.member.read_current_signal_or_raise() is MembershipSignal.NOTHING
 
 
 def test_refused_credentials_reach_the_stream_thread_and_a_lost_connection_does_not(

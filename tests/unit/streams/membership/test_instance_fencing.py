@@ -125,7 +125,7 @@ def test_heartbeats_that_are_fenced_count_as_well() -> None:
         worker.join()
         worker.coordinator.refuse(HEARTBEAT, ErrorCode.fenced_instance_id)
         wait_until(
-            lambda: worker.member.read_signal_or_raise() is MembershipSignal.LOST,
+            lambda: worker.member.read_current_signal_or_raise() is MembershipSignal.LOST,
             what="the lost membership",
         )
     wait_until(lambda: renewal.count == 1, what="another identity")

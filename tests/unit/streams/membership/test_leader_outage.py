@@ -207,7 +207,7 @@ def test_a_caller_waits_for_no_leader_that_the_watch_knows_to_be_silent() -> Non
 
     def ask_as_a_thread() -> None:
         before = len(cluster.opened)
-        assert not cluster.outage.leaders.probe_leaders(cluster.failing_since_s)
+        assert not cluster.outage.leaders.tell_if_leaders_answer(cluster.failing_since_s)
         assert len(cluster.opened) == before
 
     cluster.watch(60, ask_as_a_thread)

@@ -230,7 +230,7 @@ def test_a_bad_setting_gets_one_clear_message(name: str, value: object, message:
 def test_workers_that_run_out_of_ports_get_one_clear_message(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("streams.processes.foreground.run_workers", lambda *_, **__: 0)
+    monkeypatch.setattr("streams.processes.foreground.fork_and_watch_workers", lambda *_, **__: 0)
 
     def run(port: int) -> None:
         app = App("ports", config=load_config(**{name: port}))

@@ -119,7 +119,7 @@ class HeldTask:
         self.name = name
         sink = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         sink.observe_latency(1_000)
-        written = sink.count_topic("out")
+        written = sink.get_or_add_topic_counts("out")
         for written.records in (1, 2):
             written.measure_last_record(b"k" * 10, b"v" * 20, None)
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)

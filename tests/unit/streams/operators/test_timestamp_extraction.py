@@ -207,7 +207,7 @@ class Group:
 
     def process(self) -> list[str]:
         before = len(self.task.produced)
-        for receive, messages in self.group.take_next_runs(1_000, 0):
+        for receive, messages in self.group.pop_next_runs(1_000, 0):
             for message in messages:
                 self.task.message = message
                 receive(message)

@@ -61,7 +61,7 @@ class Broker:
     def check(self, times: int = 2) -> int:
         """Check so many times, and return the version of the security then."""
         for _ in range(times):
-            self.watch.take_changed_files_or_find_refusal()
+            self.watch.adopt_changed_files_or_find_refusal()
         return self.current.version
 
 

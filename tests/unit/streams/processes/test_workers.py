@@ -16,7 +16,7 @@ WORKERS = 8
 # Workers that are not told to stop are killed after five seconds, and the status is 1.
 BEGINNING = """
 import os, signal, subprocess, sys, threading, time
-from streams.processes.workers import run_workers
+from streams.processes.workers import fork_and_watch_workers
 
 def run(number):
     time.sleep(60)
@@ -26,7 +26,7 @@ def send_signal():
     time.sleep(0.1)
 """
 RUN = """
-sys.exit(run_workers(2, run, timeout_s=-5))
+sys.exit(fork_and_watch_workers(2, run, timeout_s=-5))
 """
 
 
@@ -119,7 +119,7 @@ def test_signals_are_not_held_back_after_a_fork_that_failed() -> None:
         "    raise OSError('no more processes')",
         "os.fork = fork",
         "try:",
-        "    run_workers(1, run, timeout_s=-5)",
+        "    fork_and_watch_workers(1, run, timeout_s=-5)",
         "except OSError:",
         "    sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))",
     )

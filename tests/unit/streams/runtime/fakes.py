@@ -161,7 +161,7 @@ class FakeConsumer(InMemoryConsumer):
         self.taken += taken
         return taken
 
-    def take_seen_topic_ids(self) -> dict[str, str]:
+    def pop_seen_topic_ids(self) -> dict[str, str]:
         seen, self.seen_topic_ids = self.seen_topic_ids, {}
         return seen
 
@@ -378,12 +378,12 @@ class FakeMember(OnlyMember):
         """Whether the group still knows a member whose offsets it refuses."""
         self._generation = 0
         self._assigned: AssignmentInfo | None = None
-        joins = "start_joining take_assignment"
+        joins = "start_joining enter_assigned_generation"
         offsets = "try_commit_offsets fetch_committed_offsets"
         script.record_calls(
             self,
             "member",
-            f"{joins} confirm_membership {offsets} leave_group hand_over_membership",
+            f"{joins} is_membership_confirmed {offsets} leave_group end_without_leaving_group",
         )
 
     def assign(self, assigned: AssignmentInfo | None, *, generations: int = 1) -> None:
@@ -408,7 +408,7 @@ class FakeMember(OnlyMember):
     def mark_generation_over(self) -> None:
         self.generation_is_over = True
 
-    def read_signal_or_raise(self) -> MembershipSignal:
+    def read_current_signal_or_raise(self) -> MembershipSignal:
         return self.signalled
 
     def start_joining(self, subscription: SubscriptionInfo) -> None:
@@ -426,7 +426,7 @@ class FakeMember(OnlyMember):
             return None
         return Membership(self._generation + 1, "member-1"), self._assigned
 
-    def take_assignment(self, wait_s: float = 0.0) -> AssignmentInfo | None:
+    def enter_assigned_generation(self, wait_s: float = 0.0) -> AssignmentInfo | None:
         if not self.answers_joins:
             return None
         self._subscription = None
@@ -439,7 +439,7 @@ class FakeMember(OnlyMember):
         """Let the group know no such member any more."""
         self._membership = Membership(-1, "")
 
-    def confirm_membership(self) -> bool:
+    def is_membership_confirmed(self) -> bool:
         return self.accepts_offsets or self.is_known_to_group
 
     def try_commit_offsets(

@@ -155,7 +155,7 @@ class Restoring:
 
     def until_ready(self, each_turn: Callable[[], object] = lambda: None) -> list[Waiting]:
         for _ in range(1_000):
-            if ready := self.restorer.take_restored_tasks():
+            if ready := self.restorer.wait_and_pop_restored_tasks():
                 return ready
             each_turn()
         raise AssertionError("the restore hangs")
@@ -194,7 +194,7 @@ class Restoring:
     def turns(self, count: int) -> None:
         """Restore this many batches, after none of which a task is ready."""
         for _ in range(count):
-            assert self.restorer.take_restored_tasks() == []
+            assert self.restorer.wait_and_pop_restored_tasks() == []
 
 
 class Slowly(FakeConsumer):

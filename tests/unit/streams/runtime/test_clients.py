@@ -127,8 +127,8 @@ def test_the_id_that_a_topic_got_is_read_from_librdkafkas_line_once() -> None:
         "[thrd:main]: Topic in changed id from SLEbkyQIQxOrEW4MKjrszQ to Cqw47Ca8TByHsbb16TbMJg",
     ):
         logger.log(logging.DEBUG, "%s [%s] %s", "METADATA", "consumer-1", line)
-    assert logger.take_seen_topic_ids() == {"in": "Cqw47Ca8TByHsbb16TbMJg"}
-    assert logger.take_seen_topic_ids() == {}
+    assert logger.pop_seen_topic_ids() == {"in": "Cqw47Ca8TByHsbb16TbMJg"}
+    assert logger.pop_seen_topic_ids() == {}
 
 
 def test_a_topic_that_brokers_do_not_have_is_read_from_librdkafkas_line_until_it_is_there() -> None:

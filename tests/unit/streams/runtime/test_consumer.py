@@ -232,14 +232,14 @@ def poll_errors(
     """Poll these errors and return the positions that the consumer takes for out of range."""
     monkeypatch.setattr(client, "consume", lambda *given: list(errors), raising=False)
     assert consumer.poll_records(10, 0) == []
-    return consumer.take_out_of_range_positions()
+    return consumer.pop_out_of_range_positions()
 
 
 def test_a_position_out_of_range_is_told_once(
     client: Client, consumer: DataConsumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert poll_errors(client, consumer, monkeypatch, OutOfRange(5)) == {INPUT: 5}
-    assert consumer.take_out_of_range_positions() == {}
+    assert consumer.pop_out_of_range_positions() == {}
 
 
 def test_a_position_of_a_partition_that_is_read_no_more_is_not_out_of_range(

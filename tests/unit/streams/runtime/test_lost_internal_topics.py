@@ -40,7 +40,7 @@ def test_a_thread_without_tasks_looks_for_no_lost_topic(tmp_path: Path) -> None:
     """Its version may not be admitted yet, and then its topics are not created."""
     world = LosingWorld(build_counting_topology(), tmp_path)
     world.load("1")
-    world.script.fail("member.take_assignment", OutcomeUnknown("?"))
+    world.script.fail("member.enter_assigned_generation", OutcomeUnknown("?"))
     world.run_until(world.consumed)
     assert world.looks == 0
 

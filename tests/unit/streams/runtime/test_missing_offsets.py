@@ -9,7 +9,7 @@ from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.offsets.offset_refusals import (
     describe_missing_offsets,
     find_offsets_left,
-    offer_ways_out,
+    suggest_ways_out,
 )
 
 LOST = Partition("in", 0)
@@ -26,7 +26,7 @@ def test_where_all_may_have_expired_that_is_named_first(
     left = None if committed is None else find_offsets_left([LOST], committed)
     problem = describe_missing_offsets("a", [LOST], left)
     assert 0 < problem.index(EXPIRED) < problem.index(MADE_AGAIN)
-    ways_out = offer_ways_out([LOST], (), left)
+    ways_out = suggest_ways_out([LOST], (), left)
     assert ways_out.startswith("With a ledger")
     assert 0 < ways_out.index("group reset") < ways_out.index("--made-again in")
 
@@ -37,7 +37,7 @@ def test_a_group_that_has_offsets_of_other_topics_has_not_expired(other: OffsetA
     problem = describe_missing_offsets("a", [LOST], left)
     assert EXPIRED not in problem
     assert MADE_AGAIN in problem
-    assert offer_ways_out([LOST], (), left).startswith("If 'in' was made again, ")
+    assert suggest_ways_out([LOST], (), left).startswith("If 'in' was made again, ")
 
 
 @pytest.mark.parametrize(
@@ -52,8 +52,8 @@ def test_a_topic_that_is_the_one_of_before_was_not_made_again(
     problem = describe_missing_offsets("a", [LOST], left)
     assert "a tool has deleted them" in problem
     assert MADE_AGAIN not in problem
-    assert "--made-again" not in offer_ways_out([LOST], (), left)
-    assert "--made-again other" in offer_ways_out([LOST, Partition("other", 0)], (), left)
+    assert "--made-again" not in suggest_ways_out([LOST], (), left)
+    assert "--made-again other" in suggest_ways_out([LOST, Partition("other", 0)], (), left)
 
 
 def test_an_offset_of_another_task_does_not_tell_of_which_topic_the_lost_one_is() -> None:

@@ -72,10 +72,10 @@ def test_a_store_whose_restore_could_not_be_finished_is_restored_again() -> None
     tasks = create_two_tasks(world, "finish_load")
     world.restorer.add_tasks(tasks)
     with pytest.raises(StateError, match=FULL):
-        world.until_ready(lambda: world.restorer.reader.restored.take_tasks_or_raise_failure())
+        world.until_ready(lambda: world.restorer.reader.restored.pop_tasks_or_raise_failure())
     ready: list[Waiting] = []
     while not ready:
-        ready += world.restorer.take_restored_tasks()
+        ready += world.restorer.wait_and_pop_restored_tasks()
     assert read_stores(tasks) == [{"a": "1"}, {"x": "9"}]
 
 
@@ -116,7 +116,7 @@ def test_a_refusal_goes_with_its_task_and_with_no_other(withdrawn: str) -> None:
     ready: list[Waiting] = []
 
     def is_told() -> bool:
-        ready.extend(world.restorer.take_restored_tasks())
+        ready.extend(world.restorer.wait_and_pop_restored_tasks())
         return bool(ready)
 
     if withdrawn == "0_1":
@@ -171,7 +171,7 @@ def test_all_tasks_of_a_promotion_that_failed_are_let_go_and_nothing_waits_for_e
     finish_in_time(lambda: world.restorer.withdraw_tasks(["0_0", "0_1"]))
     assert not world.follower.is_following
     with pytest.raises(StateError, match=FULL):
-        world.restorer.take_restored_tasks(wait_s=10)
+        world.restorer.wait_and_pop_restored_tasks(wait_s=10)
     world.restorer.close()
 
 
@@ -213,7 +213,7 @@ def test_a_restorer_whose_thread_has_ended_says_so() -> None:
     task = world.task(world.store(disk=FailingDisk("load_changes", Panic("slice index"))))
     world.restorer.add_tasks([task])
     with pytest.raises(StreamsError, match="has ended"):
-        world.restorer.take_restored_tasks(wait_s=10)
+        world.restorer.wait_and_pop_restored_tasks(wait_s=10)
     with pytest.raises(StreamsError, match="has ended"):
         finish_in_time(lambda: world.restorer.withdraw_tasks(["0_0"]))
     world.restorer.close()

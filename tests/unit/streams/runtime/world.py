@@ -212,7 +212,7 @@ class World:
                     guarantee=guarantee,
                     application_id="a",
                     thread_id=thread_id,
-                    is_member=self.member.confirm_membership,
+                    is_member=self.member.is_membership_confirmed,
                     host=self.clock,
                     creation_timeout_ms=task_timeout_ms,
                     is_overdue=None if outage is None else outage.is_overdue,
@@ -232,7 +232,7 @@ class World:
                     self.directory, find_dormant_tasks(topology, self.directory, self.clock)
                 ),
                 counters=counters,
-                are_inputs_changed=inputs_changed,
+                compare_inputs_and_tell_if_changed=inputs_changed,
                 adopt_assignment=adopt,
                 input_check_interval_ms=1_000,
                 decide_replacement=replaced,

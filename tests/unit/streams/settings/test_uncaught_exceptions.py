@@ -81,8 +81,17 @@ def test_the_handler_may_come_from_the_environment(monkeypatch: pytest.MonkeyPat
 
 def test_replacing_waits_twice_as_long_each_time_until_a_thread_runs_steadily() -> None:
     back_off = ReplacementBackOff()
-    assert [back_off.next_wait_s(1) for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
-    assert back_off.next_wait_s(3_600) == 0.5
+    assert [back_off.double_wait_and_return_former_s(1) for _ in range(8)] == [
+        0.5,
+        1,
+        2,
+        4,
+        8,
+        16,
+        30,
+        30,
+    ]
+    assert back_off.double_wait_and_return_former_s(3_600) == 0.5
 
 
 def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:
@@ -107,7 +116,7 @@ def test_a_thread_that_is_told_of_the_shutdown_ends_with_the_reason(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("replaced", "call"),
-    [(lambda error: True, "hand_over_membership"), (lambda error: False, "leave_group")],
+    [(lambda error: True, "end_without_leaving_group"), (lambda error: False, "leave_group")],
 )
 def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     tmp_path: Path, replaced: Callable[[Exception], bool], call: str
@@ -116,7 +125,7 @@ def test_a_thread_that_is_replaced_hands_its_place_in_the_group_over(
     world.load("x")
     with pytest.raises(StreamsError, match="ZeroDivisionError"):
         world.run_until(lambda: False)
-    assert world.script.filter_calls("member.leave_group", "member.hand_over_membership") == [
+    assert world.script.filter_calls("member.leave_group", "member.end_without_leaving_group") == [
         f"member.{call}"
     ]
 
@@ -133,6 +142,6 @@ def test_a_thread_that_is_refused_leaves_the_group(tmp_path: Path) -> None:
     world = World(build_counting_topology(), tmp_path, adopt=refuse)
     with pytest.raises(TopologyRefused):
         world.run_until(lambda: False)
-    assert world.script.filter_calls("member.leave_group", "member.hand_over_membership") == [
+    assert world.script.filter_calls("member.leave_group", "member.end_without_leaving_group") == [
         "member.leave_group"
     ]

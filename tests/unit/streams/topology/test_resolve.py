@@ -29,7 +29,11 @@ from streams.topics import parse_pattern
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology, decode_topology, encode_topology
 from streams.topology.description import describe_topology
-from streams.topology.resolve import match_patterns, resolve_subtopology_of_task, resolve_topology
+from streams.topology.resolve import (
+    match_patterns_without_overlap,
+    resolve_subtopology_of_task,
+    resolve_topology,
+)
 
 TEXT: dict[str, Any] = {"key": serdes.string, "value": serdes.string}
 
@@ -112,7 +116,7 @@ def test_joined_topics_of_patterns_must_have_equal_partition_counts() -> None:
 
 def test_a_topic_that_two_patterns_match_is_refused_by_name() -> None:
     with pytest.raises(TopologyError, match=r"'ab' matches .*'\.\*b'.* and .*'a\.\*'"):
-        match_patterns(["^a.*", "^.*b"], ["ab", "ac"], "shop")
+        match_patterns_without_overlap(["^a.*", "^.*b"], ["ab", "ac"], "shop")
 
 
 def test_a_name_that_a_pattern_matches_is_refused_when_the_topology_is_built() -> None:

@@ -95,7 +95,7 @@ def test_a_stable_group_is_derived_from_its_record_live_and_after_a_restart(worl
     offered = {member_id: m.protocols for member_id, m in live["counts"].members.items()}
     assert all(len(protocols) == 2 for protocols in offered.values())
     for group in loaded.values():
-        group.take_join_state(live[group.group_id])
+        group.copy_join_state_of(live[group.group_id])
     assert loaded == live
 
 

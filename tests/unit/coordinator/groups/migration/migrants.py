@@ -90,5 +90,5 @@ def classic_group(world: World) -> ClassicGroup:
 
 def kind(world: World) -> str:
     """Return the group's type and state, or "" if there is no such group."""
-    found = [each for each in world.groups.list_groups() if each.group_id == GROUP]
+    found = [each for each in world.groups.list_groups_unless_loading() if each.group_id == GROUP]
     return " ".join(f"{each.kind} {each.phase}" for each in found)

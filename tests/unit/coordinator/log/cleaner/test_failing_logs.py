@@ -134,7 +134,7 @@ def test_a_cleaning_under_way_leaves_a_log_that_is_protected_meanwhile(steps_bef
     steps = clean_log(log, find_cleanable_section(log, world.clock.now_ms()), 10_000, 0)
     for _ in range(steps_before):
         assert next(steps) is None
-    log.protect("planned")
+    log.refuse_writes_until_repaired("planned")
     with pytest.raises(LogCleaningAborted, match="planned"):
         run_to_completion(steps)
     assert log_files(world.disk) == before
@@ -171,7 +171,7 @@ def test_a_run_is_not_replaced_in_a_log_that_is_protected_while_the_journal_is_w
     new = log.compaction.create_cleaned_segment(run[0].base_offset)
     outcome: list[Exception | None] = []
     log.compaction.replace_segments(run, new, 10, outcome.append)
-    log.protect("planned")
+    log.refuse_writes_until_repaired("planned")
     background.run_next()
     [error] = outcome
     assert error is not None
@@ -191,9 +191,9 @@ def test_nothing_is_cleaned_before_the_coordinators_have_read_their_logs(
     monkeypatch.setattr(loading, "QUICK_MS", -1)
     client = Client(tmp_path)
     log, cleaner = client.partition("t"), client.broker.cleaner
-    assert not run_to_completion(cleaner._clean_dirtiest_log())
+    assert not run_to_completion(cleaner._try_clean_dirtiest_log())
     assert log.compaction.first_dirty_offset == 0
     while not client.broker.coordinators.is_loaded:
         client.scheduler.pending(0)[-1]()
-    assert run_to_completion(cleaner._clean_dirtiest_log())
+    assert run_to_completion(cleaner._try_clean_dirtiest_log())
     client.broker.close()

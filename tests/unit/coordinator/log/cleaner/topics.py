@@ -17,7 +17,7 @@ from coordinator.log.cleaner.batch_compaction import (
 )
 from coordinator.log.cleaner.cleaned_transactions import CleanedTransactionMetadata
 from coordinator.log.cleaner.offset_map import OffsetMap
-from coordinator.log.cleaner.offset_map_builder import add_batch_to_offset_map
+from coordinator.log.cleaner.offset_map_builder import try_add_batch_to_offset_map
 from coordinator.log.cleaner.steps import run_to_completion
 from coordinator.log.compression import CompressionType, compress_records
 from coordinator.log.producer_state import ProducerStateManager
@@ -122,7 +122,7 @@ class Topic:
         transactions = CleanedTransactionMetadata(self.aborted)
         for batch in section:
             if batch.last_offset >= self.first_dirty and not run_to_completion(
-                add_batch_to_offset_map(batch, offsets, transactions, self.first_dirty)
+                try_add_batch_to_offset_map(batch, offsets, transactions, self.first_dirty)
             ):
                 break
         cleaning = CleaningParameters(
@@ -139,7 +139,7 @@ class Topic:
             made = run_to_completion(compact_batch(batch, cleaning, transactions, is_last=is_last))
             left += map(parse_header, made)
         self.aborted = [
-            *transactions.take_transactions_with_kept_marker(),
+            *transactions.pop_transactions_with_kept_marker(),
             *(each for each in self.aborted if each.last_offset >= end),
         ]
         self.batches[: len(section)] = left

@@ -26,7 +26,7 @@ class Followed:
 
     def take(self, *statuses: GroupStatus, after_s: float = 0.0, has_tasks: bool = False) -> str:
         self.now_s += after_s
-        self.readiness.take_statuses(statuses, has_tasks=has_tasks)
+        self.readiness.update_statuses_and_log(statuses, has_tasks=has_tasks)
         return self.readiness.reason
 
 

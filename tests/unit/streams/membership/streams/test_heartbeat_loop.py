@@ -26,8 +26,8 @@ from streams.membership.streams.member_state import (
     MemberHeartbeat,
     MemberPhase,
     acknowledge_tasks,
+    mark_offer_taken,
     start_joining,
-    take_offer,
 )
 from streams.membership.streams.statuses import GroupStatus, GroupStatusCode
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
@@ -121,7 +121,7 @@ def describe(epoch: int, assigned: TasksByRole) -> StreamsMemberDescription:
 def settle(loop: HeartbeatLoop) -> None:
     """Take what is offered as the stream thread does, and acknowledge it."""
     if loop.state.has_offer:
-        loop.change_state(take_offer)
+        loop.change_state(mark_offer_taken)
         loop.change_state(lambda now: acknowledge_tasks(now, now.told))
 
 

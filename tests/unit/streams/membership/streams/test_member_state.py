@@ -16,10 +16,10 @@ from streams.membership.streams.member_state import (
     apply_loss,
     apply_lost_answer,
     build_heartbeat,
+    mark_offer_taken,
     note_sent,
     repeat_offer,
     start_joining,
-    take_offer,
 )
 from streams.membership.streams.statuses import GroupStatus, GroupStatusCode
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
@@ -40,7 +40,7 @@ def send(state: TaskMembership, answered: HeartbeatAnswer) -> TaskMembership:
 
 def settle(told: TasksByRole, epoch: int = 2) -> TaskMembership:
     """Return a member that has joined, and has what it was told."""
-    state = take_offer(send(start_joining(TaskMembership()), answer(epoch, told)))
+    state = mark_offer_taken(send(start_joining(TaskMembership()), answer(epoch, told)))
     return send(acknowledge_tasks(state, told), answer(epoch))
 
 
@@ -55,7 +55,7 @@ def test_a_member_joins_with_epoch_0_and_no_tasks() -> None:
 
 def test_a_task_is_reported_once_it_is_acknowledged_and_then_no_more() -> None:
     joined = send(start_joining(TaskMembership()), answer(2, BOTH))
-    taken = take_offer(joined)
+    taken = mark_offer_taken(joined)
     assert not taken.has_offer
     assert not taken.is_heartbeat_due, "the stream thread has not brought its tasks to it yet"
     assert build_heartbeat(taken).owned is None
@@ -68,7 +68,7 @@ def test_a_task_is_reported_once_it_is_acknowledged_and_then_no_more() -> None:
 def test_a_task_that_is_to_be_revoked_is_reported_until_it_is_closed() -> None:
     state = send(settle(BOTH), answer(2, ONE))
     assert state.has_offer
-    revoking = take_offer(state)
+    revoking = mark_offer_taken(state)
     lost = apply_lost_answer(revoking)
     assert build_heartbeat(lost).owned == BOTH, "it is not closed yet"
     assert build_heartbeat(acknowledge_tasks(revoking, ONE)).owned == ONE
@@ -82,7 +82,7 @@ def test_after_a_lost_answer_the_tasks_are_reported_again() -> None:
 
 
 def test_an_acknowledgement_whose_answer_was_lost_is_sent_again() -> None:
-    state = acknowledge_tasks(take_offer(send(settle(BOTH), answer(3, ONE))), ONE)
+    state = acknowledge_tasks(mark_offer_taken(send(settle(BOTH), answer(3, ONE))), ONE)
     sent = build_heartbeat(state)
     state = apply_lost_answer(note_sent(state, sent))
     assert state.is_heartbeat_due
@@ -90,7 +90,7 @@ def test_an_acknowledgement_whose_answer_was_lost_is_sent_again() -> None:
 
 
 def test_what_is_told_while_tasks_move_is_offered_afterwards() -> None:
-    moving = take_offer(send(settle(ONE), answer(3, BOTH)))
+    moving = mark_offer_taken(send(settle(ONE), answer(3, BOTH)))
     told_more = send(moving, answer(4, ONE))
     assert told_more.has_offer
     assert acknowledge_tasks(told_more, BOTH).has_offer
@@ -140,7 +140,7 @@ def test_endpoints_alone_are_an_offer_too_and_their_epoch_is_sent() -> None:
     endpoints = EndpointsTold(4, {"host:1": EndpointTasks(("0_0",))})
     state = send(settle(ONE), answer(2, endpoints=endpoints))
     assert state.has_offer
-    assert build_heartbeat(take_offer(state)).endpoint_epoch == 4
+    assert build_heartbeat(mark_offer_taken(state)).endpoint_epoch == 4
 
 
 def test_a_lost_membership_takes_no_acknowledgement() -> None:
@@ -151,11 +151,11 @@ def test_a_lost_membership_takes_no_acknowledgement() -> None:
 
 
 def test_what_was_taken_and_not_acknowledged_is_offered_once_more() -> None:
-    moving = take_offer(send(settle(BOTH), answer(3, ONE)))
+    moving = mark_offer_taken(send(settle(BOTH), answer(3, ONE)))
     again = repeat_offer(moving)
     assert again.has_offer
     assert build_heartbeat(again).owned == BOTH, "nothing is closed yet"
-    none_left = repeat_offer(take_offer(send(settle(ONE), answer(3, NO_ROLES))))
+    none_left = repeat_offer(mark_offer_taken(send(settle(ONE), answer(3, NO_ROLES))))
     assert none_left.has_offer
 
 

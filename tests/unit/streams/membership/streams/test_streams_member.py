@@ -23,7 +23,7 @@ from streams.membership.streams.member_state import (
     apply_answer,
     apply_loss,
     build_heartbeat,
-    take_offer,
+    mark_offer_taken,
 )
 from streams.membership.streams.task_roles import TasksByRole
 
@@ -62,7 +62,7 @@ def change(member: StreamsProtocolMember, epoch: int) -> None:
 
     def apply(state: TaskMembership) -> TaskMembership:
         told = HeartbeatAnswer(epoch, 5_000, ONE)
-        return take_offer(apply_answer(state, build_heartbeat(state), told))
+        return mark_offer_taken(apply_answer(state, build_heartbeat(state), told))
 
     member._heartbeats.change_state(apply)
 
@@ -88,7 +88,7 @@ def test_a_member_that_is_lost_or_joins_anew_commits_with_the_epoch_that_is_over
     joined: StreamsProtocolMember,
 ) -> None:
     lose(joined)
-    assert joined.read_signal_or_raise() is MembershipSignal.LOST
+    assert joined.read_current_signal_or_raise() is MembershipSignal.LOST
     assert joined.current_membership == Membership(5, "member")
     join(joined, -1)
     assert joined.current_membership == Membership(5, "member")
@@ -138,4 +138,4 @@ def test_a_thread_that_has_tasks_of_a_lost_membership_drops_them_before_it_joins
     lose(joined)
     with pytest.raises(TaskMigrated):
         join(joined, 5)
-    assert joined.read_signal_or_raise() is MembershipSignal.LOST
+    assert joined.read_current_signal_or_raise() is MembershipSignal.LOST

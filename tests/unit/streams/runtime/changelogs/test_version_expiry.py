@@ -68,7 +68,7 @@ class World:
 def test_the_first_commit_says_that_the_changelog_has_all() -> None:
     world = World()
     assert world.commit("k") == 0
-    assert world.stores.take_expired_records([INPUT]) == []
+    assert world.stores.pop_expired_records([INPUT]) == []
     assert world.commit("k") == 0
     assert world.logged.changelog_position == 2, "nothing is written again"
 
@@ -83,8 +83,8 @@ def test_a_changelog_is_written_again_when_as_many_records_have_followed_and_som
     assert world.commit() == first
     assert world.logged.changelog_position == first + 3
     expired = [ExpiredRecords(CHANGELOG, first, "v", (INPUT,))]
-    assert world.stores.take_expired_records([INPUT]) == expired
-    assert world.stores.take_expired_records([INPUT]) == []
+    assert world.stores.pop_expired_records([INPUT]) == expired
+    assert world.stores.pop_expired_records([INPUT]) == []
     world.logged.changelog_position = first + REWRITE_RECORDS_MIN + 2 * 3 - 1
     assert world.commit() == first
     world.logged.changelog_position += 1
@@ -134,7 +134,7 @@ def test_without_room_for_the_entry_nothing_is_written_again() -> None:
     world.logged.changelog_position = 2 * REWRITE_RECORDS_MIN
     assert world.commit("k") is None
     assert world.logged.changelog_position == 2 * REWRITE_RECORDS_MIN + 1
-    assert world.stores.take_expired_records([INPUT]) == []
+    assert world.stores.pop_expired_records([INPUT]) == []
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,11 @@ def test_records_expire_no_earlier_than_the_store_deletes_their_windows() -> Non
     write(stores, 139, 4)
     write(stores, 148, 5)
     write(stores, 149, 6)
-    assert stores.take_expired_records([INPUT]) == []
+    assert stores.pop_expired_records([INPUT]) == []
     entries = write(stores, 152, 8)
     assert entries == {"expired offset of w": 2, "mark time of w": 152, "mark offset of w": 8}
-    assert stores.take_expired_records([INPUT]) == [ExpiredRecords(CHANGELOG, 2, "w", (INPUT,))]
-    assert stores.take_expired_records([INPUT]) == []
+    assert stores.pop_expired_records([INPUT]) == [ExpiredRecords(CHANGELOG, 2, "w", (INPUT,))]
+    assert stores.pop_expired_records([INPUT]) == []
 
 
 def test_expiry_goes_on_after_a_restart_as_it_was_committed() -> None:

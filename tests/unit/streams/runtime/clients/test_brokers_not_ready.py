@@ -104,20 +104,25 @@ def test_where_requests_are_retried_brokers_are_waited_for(
 
 def test_a_limit_of_brokers_that_are_not_ready_is_the_default(create_admin: CreateAdmin) -> None:
     admin = create_admin(Client(empty_answers=1), 0.0)
-    assert admin.fetch_broker_limit(LIMIT, DEFAULT) == DEFAULT
+    assert admin.fetch_strictest_broker_limit_or_default(LIMIT, DEFAULT) == DEFAULT
 
 
 def test_a_limit_is_that_of_the_strictest_of_several_brokers(create_admin: CreateAdmin) -> None:
     admin = create_admin(Client(0, {1: 300, 2: 200, 3: 400}), 0.0)
-    assert admin.fetch_broker_limit(LIMIT, DEFAULT) == 200
+    assert admin.fetch_strictest_broker_limit_or_default(LIMIT, DEFAULT) == 200
 
 
 def test_a_broker_that_does_not_answer_is_taken_to_be_as_the_others(
     create_admin: CreateAdmin,
 ) -> None:
     admin = create_admin(Client(0, {1: None, 2: 200, 3: 400}), 0.0)
-    assert admin.fetch_broker_limit(LIMIT, DEFAULT) == 200
-    assert create_admin(Client(0, {1: None}), 0.0).fetch_broker_limit(LIMIT, DEFAULT) == DEFAULT
+    assert admin.fetch_strictest_broker_limit_or_default(LIMIT, DEFAULT) == 200
+    assert (
+        create_admin(Client(0, {1: None}), 0.0).fetch_strictest_broker_limit_or_default(
+            LIMIT, DEFAULT
+        )
+        == DEFAULT
+    )
 
 
 def test_a_new_topic_is_waited_for_while_brokers_are_not_ready(create_admin: CreateAdmin) -> None:

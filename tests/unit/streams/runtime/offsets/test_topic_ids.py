@@ -17,10 +17,10 @@ class Consumer:
     def __init__(self) -> None:
         self.missing_topics: set[str] = set()
 
-    def take_seen_topic_ids(self) -> dict[str, str]:
+    def pop_seen_topic_ids(self) -> dict[str, str]:
         return {}
 
-    def take_out_of_range_positions(self) -> dict[Any, int]:
+    def pop_out_of_range_positions(self) -> dict[Any, int]:
         return {}
 
 

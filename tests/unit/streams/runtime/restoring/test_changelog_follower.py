@@ -495,7 +495,7 @@ def test_beside_the_stream_thread_a_standby_is_followed_and_taken_back() -> None
     world.restorer.follow_tasks([standby])
     active = world.task(world.store(changelog=OTHER))
     world.restorer.add_tasks([active])
-    assert world.restorer.take_restored_tasks(wait_s=10) == [active]
+    assert world.restorer.wait_and_pop_restored_tasks(wait_s=10) == [active]
     assert world.restorer.stop_following(["0_1", "elsewhere"]) == [standby]
     world.restorer.close()
 
@@ -518,7 +518,7 @@ def test_beside_the_stream_thread_a_promotion_waits_for_no_batch() -> None:
     world.restorer.promote_tasks([standby.name])
     world.restorer.add_tasks([standby])
     may_load.set()
-    assert world.restorer.take_restored_tasks(wait_s=10) == [standby]
+    assert world.restorer.wait_and_pop_restored_tasks(wait_s=10) == [standby]
     assert world.restorer.reader.restored_records == 0, "the restore began when the batch was over"
     world.restorer.close()
 

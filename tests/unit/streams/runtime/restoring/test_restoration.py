@@ -47,7 +47,7 @@ def test_a_task_that_is_restored_during_a_wait_ends_it() -> None:
     began_at_s = host.monotonic_s()
     restored.wait_for_task(10)
     assert host.monotonic_s() == began_at_s
-    assert restored.take_tasks_or_raise_failure() == [TASK]
+    assert restored.pop_tasks_or_raise_failure() == [TASK]
 
 
 def test_a_failure_during_a_wait_ends_it_and_is_raised_once() -> None:
@@ -58,25 +58,25 @@ def test_a_failure_during_a_wait_ends_it_and_is_raised_once() -> None:
     restored.wait_for_task(10)
     assert host.monotonic_s() == began_at_s
     with pytest.raises(StreamsError, match="no"):
-        restored.take_tasks_or_raise_failure()
-    assert restored.take_tasks_or_raise_failure() == []
+        restored.pop_tasks_or_raise_failure()
+    assert restored.pop_tasks_or_raise_failure() == []
 
 
 def test_tasks_are_taken_before_a_failure_is_raised() -> None:
     restored = RestoredTasks[Waiting](Clock())
     restored.add_task(TASK)
     restored.add_failure(StreamsError("no"))
-    assert restored.take_tasks_or_raise_failure() == [TASK]
+    assert restored.pop_tasks_or_raise_failure() == [TASK]
     assert restored.has_failed
     with pytest.raises(StreamsError, match="no"):
-        restored.take_tasks_or_raise_failure()
+        restored.pop_tasks_or_raise_failure()
 
 
 def test_a_wait_in_which_nothing_happens_takes_its_time() -> None:
     host = Clock()
     restored = RestoredTasks[Waiting](host)
     restored.add_task(TASK)
-    assert restored.take_tasks_or_raise_failure() == [TASK]
+    assert restored.pop_tasks_or_raise_failure() == [TASK]
     began_at_s = host.monotonic_s()
     restored.wait_for_task(10)
     assert host.monotonic_s() == began_at_s + 10

@@ -56,7 +56,7 @@ def test_a_store_that_is_at_the_end_reads_nothing() -> None:
 def test_a_task_without_stores_is_ready_at_once_and_asks_nothing() -> None:
     world = Restoring()
     world.restorer.add_tasks([world.task()])
-    assert [task.name for task in world.restorer.take_restored_tasks()] == ["0_0"]
+    assert [task.name for task in world.restorer.wait_and_pop_restored_tasks()] == ["0_0"]
     assert world.script.calls == []
 
 
@@ -420,7 +420,7 @@ def test_beside_the_stream_thread_a_task_is_waited_for_and_taken_back() -> None:
     quick = world.task(world.store())
     stuck = world.task(world.store(changelog=OTHER), name="0_1")
     world.restorer.add_tasks([quick, stuck])
-    assert world.restorer.take_restored_tasks(wait_s=10) == [quick]
+    assert world.restorer.wait_and_pop_restored_tasks(wait_s=10) == [quick]
     assert world.restorer.withdraw_tasks(["0_1"]) == [stuck]
     world.restorer.close()
     assert not any(thread.name == "restore-0" for thread in threading.enumerate())
@@ -432,6 +432,6 @@ def test_what_goes_wrong_beside_is_raised_where_tasks_are_asked_for() -> None:
     world.script.fail("restore.poll_records", StreamsError("no"))
     world.restorer.add_tasks([task := world.task(world.store())])
     with pytest.raises(StreamsError, match="no"):
-        world.restorer.take_restored_tasks(wait_s=10)
+        world.restorer.wait_and_pop_restored_tasks(wait_s=10)
     assert world.restorer.withdraw_tasks(["0_0"]) == [task]
     world.restorer.close()

@@ -73,7 +73,7 @@ class Made:
                 partition,
                 [Message(partition, i, b"%d" % i, value, i) for i, value in enumerate(values)],
             )
-        self._steps.process_runs(self._buffered.take_next_runs(1_000, 0))
+        self._steps.process_runs(self._buffered.pop_next_runs(1_000, 0))
 
     def produce(self, topic: str, value: Any, key: Any, *rest: Any) -> None:
         self.produced.append(value)

@@ -34,7 +34,7 @@ class Lookups:
         return answer
 
     def require(self, topic: str) -> None:
-        self.topics.require_topic(topic, self._fetch_partition_count)
+        self.topics.require_chosen_topic_exists(topic, self._fetch_partition_count)
 
 
 def test_a_topic_that_exists_is_looked_up_without_a_wait() -> None:
@@ -103,7 +103,7 @@ def test_a_topic_that_was_refused_when_it_was_written_is_remembered_too() -> Non
     lookups = Lookups(missing_for_s=60.0)
     lookups.answers["secret"] = [1]
     lookups.require("secret")
-    lookups.topics.refuse_topic("secret", "not allowed to Write topic 'secret'")
+    lookups.topics.refuse_topic_for_a_while("secret", "not allowed to Write topic 'secret'")
     with pytest.raises(UnknownTopic, match="not allowed to Write topic 'secret'"):
         lookups.require("secret")
     lookups.clock.elapsed_s += 61.0

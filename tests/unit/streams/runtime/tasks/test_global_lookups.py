@@ -79,23 +79,23 @@ def test_each_state_is_noted_with_the_number_of_its_first_look_up(table: Table) 
     table.change("1.2", 4, 0)
     table.change("1.3", 4, 7)
     assert table.find() == "1.3"
-    assert states(table.lookups.take_encoded_states()) == [(0, (3, 0)), (2, (4, 7))]
+    assert states(table.lookups.pop_encoded_states()) == [(0, (3, 0)), (2, (4, 7))]
 
 
 def test_a_transaction_begins_with_its_own_number_and_state(table: Table) -> None:
     table.change("1.1", 3)
     table.find()
-    assert states(table.lookups.take_encoded_states()) == [(0, (3,))]
-    assert table.lookups.take_encoded_states() == {}
+    assert states(table.lookups.pop_encoded_states()) == [(0, (3,))]
+    assert table.lookups.pop_encoded_states() == {}
     table.find()
-    assert states(table.lookups.take_encoded_states()) == [(0, (3,))]
+    assert states(table.lookups.pop_encoded_states()) == [(0, (3,))]
 
 
 def test_a_row_that_changes_while_it_is_looked_up_is_looked_up_again(table: Table) -> None:
     table.change("1.1", 3)
     table.disk.after_read = lambda: table.change("1.2", 4)
     assert table.find() == "1.2"
-    assert states(table.lookups.take_encoded_states()) == [(0, (4,))]
+    assert states(table.lookups.pop_encoded_states()) == [(0, (4,))]
 
 
 def test_states_after_a_write_that_failed_are_not_told(table: Table) -> None:
@@ -105,13 +105,13 @@ def test_states_after_a_write_that_failed_are_not_told(table: Table) -> None:
     with pytest.raises(OSError, match="no space"):
         table.change("1.2", 4)
     assert table.find() == "1.1"
-    assert table.lookups.take_encoded_states() == {}
+    assert table.lookups.pop_encoded_states() == {}
 
 
 def test_very_many_states_are_not_told(table: Table) -> None:
     for number in range(STATES_MAX + 1):
         table.change("1.1", number)
         table.find()
-    assert table.lookups.take_encoded_states() == {}
+    assert table.lookups.pop_encoded_states() == {}
     table.find()
-    assert states(table.lookups.take_encoded_states()) == [(0, (STATES_MAX,))]
+    assert states(table.lookups.pop_encoded_states()) == [(0, (STATES_MAX,))]

@@ -38,14 +38,14 @@ def test_a_checkpoint_says_where_committed_records_end(
     checkpoint: StoreCheckpoint | None, end: int
 ) -> None:
     store = create_store()
-    store.take_checkpoint(checkpoint, "id", 5)
+    store.apply_disk_checkpoint(checkpoint, "id", 5)
     assert store.committed_end == end
 
 
 @pytest.mark.parametrize(("log_end", "end"), [(5, 5), (4, 0)])
 def test_a_table_of_its_own_topic_holds_what_is_below_its_position(log_end: int, end: int) -> None:
     store = create_store(is_source_topic=True)
-    store.take_checkpoint(StoreCheckpoint(5, "id"), "id", log_end)
+    store.apply_disk_checkpoint(StoreCheckpoint(5, "id"), "id", log_end)
     assert store.committed_end == end
 
 

@@ -68,7 +68,7 @@ class Made:
 
     def process(self, limit: int = 1_000, now_ms: int = 0) -> list[tuple[str, int]]:
         self.out = []
-        for receive, run in self.queues.take_next_runs(limit, now_ms):
+        for receive, run in self.queues.pop_next_runs(limit, now_ms):
             for message in run:
                 receive(message)
         return self.out
@@ -98,10 +98,10 @@ def test_the_order_in_which_records_were_taken_is_told_once() -> None:
     made.add(RIGHT, 10, 30, 31)
     made.add(LEFT, 20, 40)
     made.process(limit=4)
-    assert made.queues.take_order() == [(1, 1), (0, 1), (1, 2)]
-    assert made.queues.take_order() == []
+    assert made.queues.pop_record_order() == [(1, 1), (0, 1), (1, 2)]
+    assert made.queues.pop_record_order() == []
     made.process()
-    assert made.queues.take_order() == [(0, 1)]
+    assert made.queues.pop_record_order() == [(0, 1)]
 
 
 def test_an_order_of_too_many_runs_is_not_told_until_it_is_taken(
@@ -112,26 +112,26 @@ def test_an_order_of_too_many_runs_is_not_told_until_it_is_taken(
     made.add(RIGHT, 10, 30, 50)
     made.add(LEFT, 20, 40)
     made.process()
-    assert made.queues.take_order() is None
+    assert made.queues.pop_record_order() is None
     made.add(LEFT, 60)
     made.process()
-    assert made.queues.take_order() == [(0, 1)]
+    assert made.queues.pop_record_order() == [(0, 1)]
 
 
 def test_without_a_ledger_no_order_is_kept() -> None:
     made = Made(RIGHT, LEFT, idle_ms=NEVER_WAIT, keeps_order=False)
     made.add(RIGHT, 10)
     made.process()
-    assert made.queues.take_order() is None
+    assert made.queues.pop_record_order() is None
 
 
 def test_of_a_single_partition_the_number_of_records_is_told() -> None:
     straight = SinglePartitionQueue(LEFT, lambda message: None)
     straight.add_records(LEFT, messages(LEFT, 0, [10, 20, 30]))
-    straight.take_next_runs(2, now_ms=0)
-    straight.take_next_runs(2, now_ms=0)
-    assert straight.take_order() == [(0, 3)]
-    assert straight.take_order() == []
+    straight.pop_next_runs(2, now_ms=0)
+    straight.pop_next_runs(2, now_ms=0)
+    assert straight.pop_record_order() == [(0, 3)]
+    assert straight.pop_record_order() == []
 
 
 def test_a_record_with_repaired_headers_is_taken_as_any_other() -> None:
@@ -266,16 +266,16 @@ def test_one_partition_goes_straight_through_and_knows_what_waits() -> None:
     out: list[Any] = []
     straight = SinglePartitionQueue(LEFT, out.append)
     straight.add_records(LEFT, messages(LEFT, 5, [30, 20, 10]))
-    ((receive, run),) = straight.take_next_runs(2, now_ms=0)
+    ((receive, run),) = straight.pop_next_runs(2, now_ms=0)
     for message in run:
         receive(message)
     assert [message.offset() for message in out] == [5, 6]
     assert straight.next_offset(LEFT) == 7
     straight.add_records(LEFT, messages(LEFT, 8, [40]))
-    ((_, rest),) = straight.take_next_runs(100, now_ms=0)
+    ((_, rest),) = straight.pop_next_runs(100, now_ms=0)
     assert [message.offset() for message in rest] == [7, 8]
     assert straight.next_offset(LEFT) is None
-    assert straight.take_next_runs(100, now_ms=0) == []
+    assert straight.pop_next_runs(100, now_ms=0) == []
 
 
 @dataclass

@@ -78,7 +78,7 @@ def test_no_record_is_lost_or_doubled_by_several_errors_in_one_run(tmp_path: Pat
     world.script.fail("restore.poll_records", OutcomeUnknown("4"), at=1)
     world.script.fail("producer.init", OutcomeUnknown("5"), at=3)
     world.script.fail("producer.send_offsets_to_transaction", TaskMigrated("6"), at=3)
-    world.script.fail("member.take_assignment", OutcomeUnknown("7"), at=2)
+    world.script.fail("member.enter_assigned_generation", OutcomeUnknown("7"), at=2)
     world.script.fail("producer.flush", OutcomeUnknown("8"), at=4, after=True)
     world.run_until(world.consumed)
     assert_exact(world)
@@ -102,7 +102,7 @@ def test_an_unknown_outcome_replaces_the_producer_and_does_not_rejoin(
     world = loaded(tmp_path)
     world.script.fail(call, OutcomeUnknown("?"), at=2)
     world.run_until(world.consumed)
-    assert world.script.calls.count("member.take_assignment") == 1
+    assert world.script.calls.count("member.enter_assigned_generation") == 1
     assert len(world.producers) == 2
     assert world.producers[0].discarded
 

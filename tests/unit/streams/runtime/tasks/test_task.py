@@ -79,7 +79,7 @@ class Made:
         task.buffered_records.add_records(
             INPUT, list(self.kafka.logs[INPUT].read_committed(task.positions[INPUT]))
         )
-        task.steps.process_runs(task.buffered_records.take_next_runs(100, 0))
+        task.steps.process_runs(task.buffered_records.pop_next_runs(100, 0))
 
     def _start(self) -> None:
         self.task.start_processing(

@@ -92,7 +92,7 @@ class Opening:
         """Restore the task's stores, close it, and return the number of restored records."""
         before = self.restorer.reader.restored_records
         self.restorer.add_tasks(self.opener.start_restoring_from_committed([self.create()]))
-        while not (ready := self.restorer.take_restored_tasks()):
+        while not (ready := self.restorer.wait_and_pop_restored_tasks()):
             pass
         ready[0].close()
         return self.restorer.reader.restored_records - before

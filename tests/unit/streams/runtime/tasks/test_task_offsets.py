@@ -121,7 +121,7 @@ def test_a_thread_that_does_not_report_for_all_tells_what_it_has_closed(tmp_path
     closed: Any = SimpleNamespace(
         name="0_0", directory="0_0", stores=SimpleNamespace(logged={"counts": on_disk})
     )
-    offsets.record_offset_before_closing(closed, "thread 1")
+    offsets.remember_as_dormant_before_closing(closed, "thread 1")
     for thread in ("thread 0", "thread 1"):
         assert offsets.sum_offsets([], thread) == {"0_0": 7}
     assert offsets.sum_offsets([], "thread 2") == {}

@@ -113,7 +113,7 @@ class Thread:
             guarantee=guarantee,
             application_id="a",
             thread_id="id",
-            is_member=self.member.confirm_membership,
+            is_member=self.member.is_membership_confirmed,
             host=Clock(),
             creation_timeout_ms=1_000,
         )
@@ -146,7 +146,7 @@ class Thread:
                 Partition(message.topic(), message.partition()), [message]
             )
         for task in self.tasks:
-            task.steps.process_runs(task.buffered_records.take_next_runs(100, 0))
+            task.steps.process_runs(task.buffered_records.pop_next_runs(100, 0))
         self.script.calls.clear()
 
     def _identity_of(self, transactional_id: str) -> ProducerIdentity:
@@ -553,7 +553,7 @@ def test_at_least_once_commits_offsets_as_a_member_after_all_is_delivered(tmp_pa
         "PROCESSED",
         "produce out",
         "produce out",
-        "member.confirm_membership",
+        "member.is_membership_confirmed",
         "produce a-l-changelog",
         "produce a-l-changelog",
         "producer.flush",
@@ -581,7 +581,7 @@ def test_at_least_once_a_zombie_writes_nothing_into_its_changelogs(tmp_path: Pat
 def test_at_least_once_nothing_is_written_while_the_group_can_not_be_asked(tmp_path: Path) -> None:
     thread = Thread(tmp_path, guarantee="at_least_once")
     thread.process("left", 0, "a")
-    thread.script.fail("member.confirm_membership", ConnectionLost("gone"))
+    thread.script.fail("member.is_membership_confirmed", ConnectionLost("gone"))
     with pytest.raises(OutcomeUnknown, match="our membership: gone"):
         thread.commit()
     assert thread.kafka.logs[Partition("a-l-changelog", 0)].entries == []
@@ -591,7 +591,7 @@ def test_exactly_once_the_group_is_not_asked_for_it_checks_each_offset(tmp_path:
     thread = Thread(tmp_path)
     thread.process("left", 0, "a")
     thread.commit()
-    assert "member.confirm_membership" not in thread.script.calls
+    assert "member.is_membership_confirmed" not in thread.script.calls
 
 
 def test_at_least_once_offsets_that_the_group_refuses_mean_that_the_tasks_are_gone(

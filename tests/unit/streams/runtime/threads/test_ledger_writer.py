@@ -23,7 +23,7 @@ def reported(written: DeliveredOffsets, *where: tuple[Partition, int], error: An
 def test_offsets_without_a_gap_are_one_run() -> None:
     written = DeliveredOffsets()
     reported(written, (OUT, 5), (OUT, 6), (OTHER, 0), (OUT, 7), (OUT, 10), (OUT, 11))
-    assert written.take_offset_runs() == {
+    assert written.pop_offset_runs() == {
         OUT: (WrittenRange(5, 7), WrittenRange(10, 11)),
         OTHER: (WrittenRange(0, 0),),
     }
@@ -32,10 +32,10 @@ def test_offsets_without_a_gap_are_one_run() -> None:
 def test_the_next_transaction_begins_with_nothing() -> None:
     written = DeliveredOffsets()
     reported(written, (OUT, 5))
-    written.take_offset_runs()
-    assert written.take_offset_runs() == {}
+    written.pop_offset_runs()
+    assert written.pop_offset_runs() == {}
     reported(written, (OUT, 6))
-    assert written.take_offset_runs() == {OUT: (WrittenRange(6, 6),)}
+    assert written.pop_offset_runs() == {OUT: (WrittenRange(6, 6),)}
 
 
 @pytest.mark.parametrize(("offset", "error"), [(5, "timed out"), (-1, None), (-1001, None)])
@@ -46,4 +46,4 @@ def test_a_record_of_which_nobody_knows_where_it_is_makes_the_outcome_unknown(
     reported(written, (OUT, 4))
     reported(written, (OUT, offset), error=error)
     with pytest.raises(OutcomeUnknown, match=r"out\[0\]"):
-        written.take_offset_runs()
+        written.pop_offset_runs()

@@ -52,7 +52,7 @@ def test_a_task_has_its_producer_before_its_offsets_are_read(tmp_path: Path) -> 
     world.load("1")
     world.run_until(world.consumed)
     names = [
-        "member.take_assignment",
+        "member.enter_assigned_generation",
         "producer.init",
         "member.fetch_committed_offsets",
         "member.fetch_committed_offsets",  # all of the group's, as there is none of the task's
@@ -102,7 +102,7 @@ def test_tasks_are_read_back_when_a_generation_was_missed(tmp_path: Path) -> Non
         lambda: rebalanced() and world.script.calls.count("consumer.add_partitions") == 2
     )
     calls = world.script.calls
-    rejoin = [i for i, call in enumerate(calls) if call == "member.take_assignment"][1]
+    rejoin = [i for i, call in enumerate(calls) if call == "member.enter_assigned_generation"][1]
     assert calls[rejoin + 1 :][:2] == ["producer.abort_transaction", "consumer.remove_partitions"]
     assert "member.fetch_committed_offsets" in calls[rejoin:]
 

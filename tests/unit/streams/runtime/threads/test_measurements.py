@@ -193,7 +193,7 @@ def process_extracted(buffer: SinglePartitionQueue | PartitionGroup) -> ThreadMe
     measured = ThreadMeasurements(latencies_at_commit=False, host=Clock(), measures_lateness=True)
     values = (b"9000", b"8000", b"-1")
     buffer.add_records(PARTITION, [Message("in", 1, value) for value in values])
-    runs = buffer.take_next_runs(3, now_ms=0)
+    runs = buffer.pop_next_runs(3, now_ms=0)
     for receive, messages in runs:
         for message in messages:
             receive(message)

@@ -68,8 +68,8 @@ def test_a_time_that_comes_while_the_member_joins_is_left_to_that_join(tmp_path:
 def test_the_time_is_told_once() -> None:
     clock = Clock()
     probing = ProbingRebalance(clock)
-    assert not probing.take_due_rejoin()
+    assert not probing.try_take_due_rejoin()
     probing.schedule_rejoin(REJOIN_S * 1_000)
-    assert not probing.take_due_rejoin()
+    assert not probing.try_take_due_rejoin()
     clock.advance_monotonic_clock(REJOIN_S)
-    assert [probing.take_due_rejoin(), probing.take_due_rejoin()] == [True, False]
+    assert [probing.try_take_due_rejoin(), probing.try_take_due_rejoin()] == [True, False]

@@ -76,7 +76,7 @@ class Creations:
 
     def take(self, task: str = "0_0") -> FakeProducer | None:
         """Take a turn: return the task's producer if it is there."""
-        taken = self.creations.take_producer(task, f"a-task:{task}")
+        taken = self.creations.take_created_or_begin_creation(task, f"a-task:{task}")
         assert taken is None or isinstance(taken, FakeProducer)
         return taken
 

@@ -393,7 +393,9 @@ def test_a_failed_join_is_repeated_with_the_claim_that_the_member_had(tmp_path: 
     world = two_tasks(tmp_path)
 
     def fail_join() -> bool:
-        world.script.fail("member.take_assignment", OutcomeUnknown("no broker answers"), after=True)
+        world.script.fail(
+            "member.enter_assigned_generation", OutcomeUnknown("no broker answers"), after=True
+        )
         return start_rebalance(world, BOTH) and answer_join(world)
 
     run_steps(

@@ -46,7 +46,7 @@ class World:
     def commit(self, offsets: dict[Partition, int], after_s: float = 1.0) -> dict[Partition, int]:
         """Commit offsets `after_s` later; return the partitions' first offsets after the purge."""
         self.host.elapsed_s += after_s
-        self.purge.purge_if_due(
+        self.purge.note_offsets_and_purge_if_due(
             [(p, OffsetAndMetadata(offset, "")) for p, offset in offsets.items()]
         )
         return {partition: log.start_offset for partition, log in self.kafka.logs.items()}

@@ -137,7 +137,7 @@ def test_all_tasks_are_closed_where_the_restorers_thread_has_ended(
     def fail(*_: object) -> None:
         raise StreamsError("the thread that restores stores has ended")
 
-    for call in ("take_restored_tasks", "withdraw_tasks", "stop_following"):
+    for call in ("wait_and_pop_restored_tasks", "withdraw_tasks", "stop_following"):
         monkeypatch.setattr(world.restorer, call, fail)
     with pytest.raises(StreamsError, match="has ended"):
         world.turn()

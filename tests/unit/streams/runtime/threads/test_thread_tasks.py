@@ -41,7 +41,7 @@ class Restoring:
     def add_tasks(self, tasks: list[StartingTask]) -> None:
         self._tasks |= {task.name: task for task in tasks}
 
-    def take_restored_tasks(self, wait_s: float) -> list[StartingTask]:
+    def wait_and_pop_restored_tasks(self, wait_s: float) -> list[StartingTask]:
         names, self.restored = self.restored, []
         return [self._tasks.pop(name) for name in names]
 
@@ -105,7 +105,7 @@ def test_tasks_that_start_one_after_the_other_are_logged_once_when_all_run(
         on_state_change=states.append,
     )
     tasks = create_thread_tasks(dependencies, restored_wait_s=0.0)
-    tasks.take_assignment(AssignmentInfo(("0_0", "1_0"), (("0", 0), ("1", 0))))
+    tasks.adopt_assignment(AssignmentInfo(("0_0", "1_0"), (("0", 0), ("1", 0))))
     restorer.restored = ["0_0"]
     tasks.start_assigned_tasks()
     assert caplog.messages == []

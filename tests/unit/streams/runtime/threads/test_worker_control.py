@@ -14,7 +14,7 @@ from tests.unit.streams.runtime.world import (
 )
 
 INPUT = Partition("in", 0)
-LEAVING = ("member.leave_group", "member.hand_over_membership")
+LEAVING = ("member.leave_group", "member.end_without_leaving_group")
 
 
 def committed_offset(world: World) -> int | None:
@@ -79,4 +79,4 @@ def test_a_thread_remains_in_its_group_where_it_was_told_to(tmp_path: Path) -> N
         world.load("a")
         world.run_until(world.consumed)
         ends.append([each for each in world.script.calls if each in LEAVING])
-    assert ends == [["member.leave_group"], ["member.hand_over_membership"]]
+    assert ends == [["member.leave_group"], ["member.end_without_leaving_group"]]
