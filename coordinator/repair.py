@@ -115,7 +115,7 @@ def _replace_damaged_batch(
     data = disk.read_file(path)
     if data is None:
         raise NotRepaired(f"{path} isn't there")
-    first_offset = _find_offset_at(path, data, position)
+    first_offset = _require_offset_at(path, data, position)
     end = find_damage_end(
         lambda count, at: data[at : at + count], position, len(data), first_offset
     )
@@ -134,7 +134,7 @@ def _replace_damaged_batch(
     return RepairResult(position, end, first_offset, end_offset, original)
 
 
-def _find_offset_at(path: Path, data: bytes, position: int) -> int:
+def _require_offset_at(path: Path, data: bytes, position: int) -> int:
     """Walk the batches up to a byte position and return the offset that follows there.
 
     Raises: NotRepaired if a batch before it is damaged, or if none begins there.

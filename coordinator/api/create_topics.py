@@ -92,7 +92,9 @@ def _create_topics(
         try:
             partitions, configs = _validate_new_topic(requested, context, planned)
             if not validate_only:
-                planned.append(topics.plan_topic(requested.name, partitions, configs, planned))
+                planned.append(
+                    topics.plan_topic_or_refuse(requested.name, partitions, configs, planned)
+                )
         except Refused as refused:
             results[requested.name] = _build_failed_topic(requested.name, refused)
             continue

@@ -25,7 +25,9 @@ def create_internal_topics(
             topics.check_new_name(topic.name, planned)
             configs = validate_topic_configs(dict(topic.configs))
             check_replication_factor(topic.replication_factor or _DEFAULT_FACTOR)
-            planned.append(topics.plan_topic(topic.name, topic.partition_count, configs, planned))
+            planned.append(
+                topics.plan_topic_or_refuse(topic.name, topic.partition_count, configs, planned)
+            )
         except Refused as refused:
             problems[topic.name] = refused.message
     if planned:

@@ -121,12 +121,14 @@ class TopicRegistry:
     ) -> BrokerTopic:
         """Create one topic, which is on disk when this returns.
 
-        Raises: Refused, see `plan_topic` and `create_planned_topics`.
+        Raises: Refused, see `plan_topic_or_refuse` and `create_planned_topics`.
         """
-        [topic] = self.create_planned_topics([self.plan_topic(name, partition_count, configs)])
+        [topic] = self.create_planned_topics(
+            [self.plan_topic_or_refuse(name, partition_count, configs)]
+        )
         return topic
 
-    def plan_topic(
+    def plan_topic_or_refuse(
         self,
         name: str,
         partition_count: int,

@@ -37,7 +37,7 @@ class AddPartitionsCommand:
     version: int = V0
 
 
-def find_owned_transaction(
+def require_owned_transaction(
     state: TransactionShardState, transactional_id: str, producer_id: int, producer_epoch: int
 ) -> TransactionMetadata:
     """Return the transaction of a producer that still owns its transactional id.
@@ -67,9 +67,9 @@ def add_partitions(
     """Decide to register partitions in a transaction, opening it if it isn't open.
 
     Raises: Refused (CONCURRENT_TRANSACTIONS while the transaction before is being completed, and
-    those of `find_owned_transaction`).
+    those of `require_owned_transaction`).
     """
-    known = find_owned_transaction(
+    known = require_owned_transaction(
         state, command.transactional_id, command.producer_id, command.producer_epoch
     )
     if known.status in PREPARED:
@@ -98,7 +98,7 @@ def check_partition_registered(
     Raises: Refused (INVALID_TXN_STATE; CONCURRENT_TRANSACTIONS while the transaction is being
     completed; INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED for a producer that isn't the owner).
     """
-    known = find_owned_transaction(state, transactional_id, producer_id, producer_epoch)
+    known = require_owned_transaction(state, transactional_id, producer_id, producer_epoch)
     if known.status in PREPARED:
         raise Refused(Code.CONCURRENT_TRANSACTIONS, f"{known.transactional_id} is being completed")
     if known.status is not TransactionStatus.ONGOING or partition not in known.partitions:

@@ -1,8 +1,8 @@
 """Decide the end of transactions: EndTxn, aborts by time-out and by fencing, and completion.
 
-`find_transaction_to_end` says whether there is anything to end. `prepare_end` writes PrepareCommit
-or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete* once every marker
-is there.
+`require_transaction_to_end` says whether there is anything to end. `prepare_end` writes
+PrepareCommit or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete* once
+every marker is there.
 
 In transactions v2 every end bumps the epoch, so that a request that names the epoch before it is a
 retry, and one that names the current epoch is the next end.
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.decision import Decision
-from coordinator.transactions.add_partitions import find_owned_transaction
+from coordinator.transactions.add_partitions import require_owned_transaction
 from coordinator.transactions.state import (
     AT_REST,
     EPOCH_MAX,
@@ -88,7 +88,7 @@ class TransactionToEnd(NamedTuple):
     must_end: bool  # else the request is a retry, and all is done
 
 
-def find_transaction_to_end(
+def require_transaction_to_end(
     state: TransactionShardState, command: EndTransactionCommand
 ) -> TransactionToEnd:
     """Return the producer's transaction, and whether the request has to end it now.
@@ -98,14 +98,14 @@ def find_transaction_to_end(
     """
     known = state.transactions.get(command.transactional_id)
     if command.version < V2:
-        known = find_owned_transaction(
+        known = require_owned_transaction(
             state, command.transactional_id, command.producer_id, command.producer_epoch
         )
         answers = V1_ANSWERS
     elif known is not None and _is_retry(known, command):
         answers = V2_RETRY_ANSWERS
     else:
-        known = find_owned_transaction(
+        known = require_owned_transaction(
             state, command.transactional_id, command.producer_id, command.producer_epoch
         )
         answers = V2_ANSWERS

@@ -1,7 +1,7 @@
 """Decide InitProducerId for a transactional id: a new owner, or a higher epoch for the same one.
 
-Pure decisions (KIP-360). `find_prerequisite` says what has to come first, if anything: the
-transaction of the previous owner may have to be aborted, or a producer id fetched.
+Pure decisions (KIP-360). `select_prerequisite_or_refuse` says what has to come first, if anything:
+the transaction of the previous owner may have to be aborted, or a producer id fetched.
 `init_producer_id` then decides.
 
 One step is finished here that Kafka leaves to the client's retry: an Ongoing transaction is
@@ -58,7 +58,9 @@ class Prerequisite(Enum):
     NEW_PRODUCER_ID = auto()
 
 
-def find_prerequisite(state: TransactionShardState, command: InitProducerIdCommand) -> Prerequisite:
+def select_prerequisite_or_refuse(
+    state: TransactionShardState, command: InitProducerIdCommand
+) -> Prerequisite:
     """Return the step that has to be done before an InitProducerId can be decided.
 
     An unknown id is simply new. Raises: Refused (CONCURRENT_TRANSACTIONS if a decided transaction
@@ -89,7 +91,7 @@ def init_producer_id(
 ) -> Decision[TransactionRecord, ProducerIdAndEpoch]:
     """Decide to give the id to the requesting producer, with a higher epoch or a new producer id.
 
-    `new_producer_id` is used where `find_prerequisite` asked for one. Raises: Refused
+    `new_producer_id` is used where `select_prerequisite_or_refuse` asked for one. Raises: Refused
     (PRODUCER_FENCED).
     """
     known = state.transactions.get(command.transactional_id)

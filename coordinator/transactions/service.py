@@ -44,15 +44,15 @@ from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
     complete_end,
     fence_and_abort,
-    find_transaction_to_end,
     prepare_end,
+    require_transaction_to_end,
 )
 from coordinator.transactions.expiry import TransactionalIdExpiry
 from coordinator.transactions.init_producer_id import (
     InitProducerIdCommand,
     Prerequisite,
-    find_prerequisite,
     init_producer_id,
+    select_prerequisite_or_refuse,
 )
 from coordinator.transactions.listing import TransactionFilters, select_transactions
 from coordinator.transactions.markers import LocateDestination, MarkerChannel
@@ -229,11 +229,11 @@ class TransactionService:
             )
         command = InitProducerIdCommand(transactional_id, timeout_ms, producer_id, producer_epoch)
         shard = self._find_active_shard(transactional_id)
-        first = find_prerequisite(shard.state, command)
+        first = select_prerequisite_or_refuse(shard.state, command)
         if first is Prerequisite.ABORT:
             self._fence_and_abort(shard.state.transactions[transactional_id])
             self.counters.aborts_by_init += 1
-            first = find_prerequisite(shard.state, command)
+            first = select_prerequisite_or_refuse(shard.state, command)
         new_producer_id = (
             self._producer_ids.generate_producer_id()
             if first is Prerequisite.NEW_PRODUCER_ID
@@ -263,7 +263,7 @@ class TransactionService:
         the epoch is the next one, or the producer id a new one. Raises: Refused.
         """
         shard = self._find_active_shard(command.transactional_id)
-        known, must_end = find_transaction_to_end(shard.state, command)
+        known, must_end = require_transaction_to_end(shard.state, command)
         if not must_end:
             return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
         owner = shard.execute_decision(

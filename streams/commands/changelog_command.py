@@ -79,12 +79,12 @@ def dump_changelog(
     from streams.commands.cluster_clients import connect_clients, exit_on_cluster_error
     from streams.commands.records import limit_records
     from streams.commands.reset_command import find_application
-    from streams.commands.store_entries import find_store
+    from streams.commands.store_entries import require_store
     from streams.errors import ConfigError
 
     with exit_on_cluster_error():
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
-        named = find_store(found, app if found is None else found.application_id, store)
+        named = require_store(found, app if found is None else found.application_id, store)
         if found is not None and kind is not None:
             raise ConfigError(f"the App tells the kind of {store!r}: leave --kind out")
         kind_name = str(kind or ChangelogKind.KEY_VALUE)
@@ -94,7 +94,7 @@ def dump_changelog(
                 raise ConfigError(f"store {store!r} has no changelog: it is declared without one")
         printer = named.create_printer(key_serde, value_serde, as_json=json, with_metadata=metadata)
         clients = connect_clients(settings)
-        wanted = clients.choose_partitions(named.restore_topic, partitions)
+        wanted = clients.choose_existing_partitions(named.restore_topic, partitions)
         starts = clients.admin.fetch_earliest_offsets(wanted)
         reader = clients.create_reader(committed_only=True)
         try:

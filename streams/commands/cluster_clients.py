@@ -107,7 +107,7 @@ class ClusterClients:
             raise ConfigError(self._explain_missing_topic(topic))
         return [Partition(topic, number) for number in range(self.partition_counts[topic])]
 
-    def choose_partitions(self, topic: str, numbers: list[int] | None) -> list[Partition]:
+    def choose_existing_partitions(self, topic: str, numbers: list[int] | None) -> list[Partition]:
         """Return the partitions of a topic with these numbers, or all. Raises ConfigError."""
         partitions = self.list_partitions(topic)
         for number in numbers or ():

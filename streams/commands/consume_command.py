@@ -84,7 +84,7 @@ def consume(
         printer = create_printer(
             topic, key_serde, value_serde, key_separator, as_json=json, with_metadata=metadata
         )
-        wanted = clients.choose_partitions(topic, partitions)
+        wanted = clients.choose_existing_partitions(topic, partitions)
         _print_polled_records(clients, wanted, position, count, until_end, uncommitted, printer)
 
 
@@ -98,12 +98,12 @@ def create_printer(
     with_metadata: bool,
 ) -> RecordPrinter:
     """Return the printer of a topic's records. Raises ConfigError for an unknown serde."""
-    from streams.commands.named_serdes import find_serde
+    from streams.commands.named_serdes import require_named_serde
     from streams.commands.records import RecordPrinter
 
     return RecordPrinter(
-        find_serde(key_serde, "--key-serde", topic, "key"),
-        find_serde(value_serde, "--value-serde", topic, "value"),
+        require_named_serde(key_serde, "--key-serde", topic, "key"),
+        require_named_serde(value_serde, "--value-serde", topic, "value"),
         separator,
         as_json,
         with_metadata,

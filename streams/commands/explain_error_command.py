@@ -12,7 +12,7 @@ from streams.command_lines import format_command
 from streams.command_options import exit_on_user_error
 from streams.errors import ConfigError
 from streams.symptoms.lookup import find_by_code, find_by_text, find_nearest_code
-from streams.symptoms.pages import read_section
+from streams.symptoms.pages import require_section
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
 
@@ -33,10 +33,10 @@ def explain_error(
         if not words:
             _print_all_symptoms()
             return
-        _print_section(read_section(_find_symptom(" ".join(words))))
+        _print_section(require_section(_require_symptom(" ".join(words))))
 
 
-def _find_symptom(text: str) -> Symptom:
+def _require_symptom(text: str) -> Symptom:
     """Return the symptom with a code, or of a message. Raises ConfigError if there is none."""
     own = _CODE.search(text)
     found = find_by_code(text) or (own and find_by_code(own[0])) or find_by_text(text)

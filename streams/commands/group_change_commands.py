@@ -56,7 +56,7 @@ def delete_group(
     lets one begin anew.
     """
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
-        listed = _find_group(clients, group)
+        listed = _require_group(clients, group)
         if listed.state not in _WITHOUT_MEMBERS:
             raise ConfigError(
                 f"the group {group!r} is {listed.state}, and only a group without members can be "
@@ -234,7 +234,7 @@ def list_settings(settings: Mapping[str, GroupSetting]) -> list[dict[str, Any]]:
     ]
 
 
-def _find_group(clients: ClusterClients, group: str) -> GroupListing:
+def _require_group(clients: ClusterClients, group: str) -> GroupListing:
     """Return a group as it is listed. Raises ConfigError if there is none."""
     found = {each.group: each for each in clients.list_groups()}
     if group not in found:

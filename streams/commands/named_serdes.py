@@ -56,7 +56,7 @@ class NamedSerde:
     show: Callable[[bytes], Any]
 
 
-def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
+def require_named_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
     """Return the serde of a name, bound to a topic. Raises ConfigError naming the `option`."""
     match name:
         case "string":
@@ -77,13 +77,13 @@ def find_serde(name: str, option: str, topic: str, field: Field) -> NamedSerde:
         case "json":
             return NamedSerde(name, _parse_json, serdes.json.deserialize)
     if found := _WINDOWED.fullmatch(name):
-        inner = find_serde(found["inner"], option, topic, field)
+        inner = require_named_serde(found["inner"], option, topic, field)
         try:
             return _wrap_windowed(inner, found["size"])
         except ValueError as error:
             raise ConfigError(f"{option} {name!r}: {error}") from None
     if found := _SESSION_WINDOWED.fullmatch(name):
-        inner = find_serde(found[1], option, topic, field)
+        inner = require_named_serde(found[1], option, topic, field)
         return _name_read_only_serde(
             serdes.session_windowed(serdes.of(inner.parse, inner.show)), name
         )

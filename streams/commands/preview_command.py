@@ -69,7 +69,7 @@ def preview_group(
         counts = clients.partition_counts
         consumers = clients.ask_brokers(
             lambda open_connection: fetch_consumers(
-                open_connection, group, _find_protocol(clients, group)
+                open_connection, group, _require_group_protocol(clients, group)
             )
         )
         _print_preview(preview_assignment(group, consumers, counts, assignor), as_json=json)
@@ -88,7 +88,7 @@ def parse_partition_counts(texts: list[str]) -> dict[str, int]:
     return counts
 
 
-def _find_protocol(clients: ClusterClients, group: str) -> str:
+def _require_group_protocol(clients: ClusterClients, group: str) -> str:
     """Return the protocol of a group. Raises ConfigError where there is no such group."""
     for each in clients.list_groups():
         if each.group == group:

@@ -120,7 +120,7 @@ def produce(
     bytes, int32, int64, float64, json, or module:variable.
     """
     from streams.commands.cluster_clients import connect_command
-    from streams.commands.named_serdes import find_serde
+    from streams.commands.named_serdes import require_named_serde
     from streams.commands.output import print_json_line, print_message
     from streams.commands.record_encoding import RecordEncoder
 
@@ -133,15 +133,18 @@ def produce(
         _refuse_empty_separator("--timestamp-separator", timestamp_separator)
         _refuse_both(records or None, file, "records as arguments, or a file of them with --file")
         encoder = RecordEncoder(
-            find_serde(key_serde, "--key-serde", topic, "key"),
-            find_serde(value_serde, "--value-serde", topic, "value"),
+            require_named_serde(key_serde, "--key-serde", topic, "key"),
+            require_named_serde(value_serde, "--value-serde", topic, "value"),
             key,
             key_separator,
             timestamp_separator,
             null,
         )
         fields = _parse_fields(clients, topic, headers, header_list, partition, timestamp)
-        with _open_input(records, file, encoding, from_line) as lines, _interrupt_on_sigterm():
+        with (
+            _open_input_lines(records, file, encoding, from_line) as lines,
+            _interrupt_on_sigterm(),
+        ):
             encoded = map(encoder.encode_record, lines)
             if transaction:
                 count = _write_in_transaction(clients, topic, encoded, fields)
@@ -217,7 +220,7 @@ def _parse_fields(
     from streams.commands.record_encoding import parse_record_time
     from streams.commands.typed_headers import parse_header_options
 
-    clients.choose_partitions(topic, None if partition is None else [partition])
+    clients.choose_existing_partitions(topic, None if partition is None else [partition])
     fields: dict[str, Any] = {"headers": parse_header_options(headers, header_list)}
     if partition is not None:
         fields["partition"] = partition
@@ -227,7 +230,7 @@ def _parse_fields(
 
 
 @contextmanager
-def _open_input(
+def _open_input_lines(
     records: list[str] | None, file: Path | None, encoding: str | None, from_line: int
 ) -> Iterator[Iterable[InputLine]]:
     """Provide the records that were given, the lines of a file, or those of standard input.

@@ -159,14 +159,14 @@ def query_store(
     }
     parameters = {name: str(each) for name, each in given.items() if each is not None}
     with exit_on_cluster_error():
-        path = _find_path(store, key, run)
+        path = _require_query_path(store, key, run)
         if scope == "local" and not address:
             raise ConfigError(
                 "--scope local reads what one worker has: name that worker by --address host:port"
             )
         found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = app if found is None else found.application_id
-        addresses = address or find_query_addresses(application_id, settings)
+        addresses = address or require_query_addresses(application_id, settings)
         with _open_response(addresses, settings, path, parameters) as response:
             is_found = response is not None and _print_answer_and_tell_if_found(
                 response, key, as_json=json
@@ -176,7 +176,7 @@ def query_store(
                 raise typer.Exit(_NO_SUCH_KEY)
 
 
-def _find_path(store: str | None, key: str | None, query: str | None) -> str:
+def _require_query_path(store: str | None, key: str | None, query: str | None) -> str:
     """Return the path of a store, of one of its keys, or of a registered query.
 
     Raises ConfigError unless either a store or a query is named.
@@ -197,7 +197,7 @@ def _quote_part(text: str) -> str:
     return quote(text, safe="").replace(".", "%2E")
 
 
-def find_query_addresses(application_id: str, settings: StreamsConfig) -> Sequence[str]:
+def require_query_addresses(application_id: str, settings: StreamsConfig) -> Sequence[str]:
     """Return the addresses at which an application's workers answer queries, by its group.
 
     Raises ConfigError if there is none.

@@ -138,7 +138,7 @@ def reset(
         path = settings.state_dir / application_id
         locks: AbstractContextManager[None] = nullcontext() if dry_run else lock_application(path)
         with locks:
-            found_topics = _find_topics(
+            found_topics = _find_topics_to_delete(
                 clients, application_id, found, path, leftovers=leftovers, is_locked=not dry_run
             )
             plan = _plan_reset(clients, application_id, found, position, path, found_topics.own)
@@ -265,7 +265,7 @@ def _carry_out_reset(clients: ClusterClients, plan: ResetPlan) -> None:
     admin.set_group_offsets(group, offsets, RESET_DONE)
 
 
-def _find_topics(
+def _find_topics_to_delete(
     clients: ClusterClients,
     application_id: str,
     app: App | None,

@@ -61,7 +61,7 @@ def inspect_state(
     from streams.commands.output import print_message, print_rows
 
     with exit_on_cluster_error():
-        _, directory = _find_app_and_directory(app, state_dir, config)
+        _, directory = _require_app_and_directory(app, state_dir, config)
         stores = list(find_stores(directory))
         rows = [_build_store_row(each) for each in stores]
         if not json:
@@ -103,13 +103,13 @@ def dump_state(
     from streams.command_lines import format_command
     from streams.commands.cluster_clients import exit_on_cluster_error
     from streams.commands.records import limit_records
-    from streams.commands.store_entries import find_store
+    from streams.commands.store_entries import require_store
     from streams.errors import ConfigError
 
     with exit_on_cluster_error():
-        found, directory = _find_app_and_directory(app, state_dir, config)
+        found, directory = _require_app_and_directory(app, state_dir, config)
         stores = list(find_stores(directory))
-        named = find_store(found, directory.name, store)
+        named = require_store(found, directory.name, store)
         printer = named.create_printer(key_serde, value_serde, as_json=json, with_metadata=metadata)
         wanted = [
             each for each in stores if each.store == store and (not tasks or each.owner in tasks)
@@ -145,7 +145,7 @@ def find_stores(directory: Path) -> Iterator[StoreOnDisk]:
             yield StoreOnDisk(slot.name, path.name, path, slot / LOCK_FILE)
 
 
-def _find_app_and_directory(
+def _require_app_and_directory(
     app: str, state_dir: Path | None, config: Path | None
 ) -> tuple[Any, Path]:
     """Return the App, if module:variable was given, and its directory. Raises ConfigError."""

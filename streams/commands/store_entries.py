@@ -12,7 +12,7 @@ from state.stored_entries import StoredEntry
 from streams.app import App
 from streams.commands.named_serdes import (
     NamedSerde,
-    find_serde,
+    require_named_serde,
     split_windowed_serde_name,
     wrap_application_serde,
 )
@@ -107,7 +107,7 @@ class NamedStore:
         key_in_window = None
         if key_serde is not None and (windowed := split_windowed_serde_name(key_serde)) is not None:
             inner_name, named_size_ms = windowed
-            key_in_window = find_serde(inner_name, "--key-serde", topic, "key")
+            key_in_window = require_named_serde(inner_name, "--key-serde", topic, "key")
             window_size_ms = named_size_ms or window_size_ms
         return EntryPrinter(
             self._choose_serde(key_serde, lambda spec: spec.key, "--key-serde", topic),
@@ -122,10 +122,10 @@ class NamedStore:
         if name is None and self.spec is not None:
             return wrap_application_serde(of_spec(self.spec))
         field_name: Any = option.removeprefix("--").removesuffix("-serde")
-        return find_serde(name or "bytes", option, topic, field_name)
+        return require_named_serde(name or "bytes", option, topic, field_name)
 
 
-def find_store(app: App | None, application_id: str, store: str) -> NamedStore:
+def require_store(app: App | None, application_id: str, store: str) -> NamedStore:
     """Return the store of a name. Raises ConfigError if the App has none of it."""
     if app is None:
         return NamedStore(application_id, store, None, name_changelog_topic(application_id, store))

@@ -179,7 +179,7 @@ def _require_hanging_transaction(
     from streams.errors import ConfigError
     from streams.membership.transactions import list_open_producers
 
-    (place,) = clients.choose_partitions(topic, [partition])
+    (place,) = clients.choose_existing_partitions(topic, [partition])
 
     def find_open() -> list[OpenProducer]:
         opened = clients.ask_brokers(

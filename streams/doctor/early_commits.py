@@ -26,7 +26,7 @@ from streams.doctor.commit_times import (
 )
 from streams.doctor.transaction_ends import NoTransactionEnd, find_transaction_end
 from streams.errors import StreamsError
-from streams.spark.stores.raw_fetch import LeaderChanged, fetch_batches, find_leader
+from streams.spark.stores.raw_fetch import LeaderChanged, fetch_batches, require_leader
 
 _RECORDS_MAX = 20_000
 """The number of offsets of a partition of the offsets' topic that are read, the newest ones."""
@@ -164,7 +164,7 @@ def _fetch_batches_from(cluster: ClusterFacts, partition: Partition, offset: int
     clients = cluster.clients()
     with closing(clients.open_connection(None)) as bootstrap:
         try:
-            leader = find_leader(bootstrap, partition)
+            leader = require_leader(bootstrap, partition)
             with closing(clients.open_connection(leader.address)) as connection:
                 _, part = fetch_batches(connection, partition, leader.epoch, offset, _BYTES_MAX)
         except (LeaderChanged, StreamsError):

@@ -106,7 +106,7 @@ class InstanceFencing:
             self.ids.directory_id,
         )
 
-    def is_replaced(self, process_id: str) -> bool:
+    def is_replaced_or_raise_failure(self, process_id: str) -> bool:
         """Return whether the worker has another process id than this one now.
 
         Raises: StreamsError if it is to have others, and they can't be written.

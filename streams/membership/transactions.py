@@ -78,7 +78,7 @@ class OpenProducer(NamedTuple):
 def list_brokers(open_connection: OpenConnection) -> list[Address]:
     """Return the addresses of all brokers of the cluster. Raises ConnectionLost."""
     with closing(open_connection(None)) as bootstrap:
-        answer = _fetch_metadata(bootstrap, [])
+        answer = _fetch_ready_metadata(bootstrap, [])
     return [(broker.host, broker.port) for broker in answer.brokers]
 
 
@@ -120,7 +120,7 @@ def find_listing_gap(open_connection: OpenConnection) -> str | None:
             )
         except ConnectionLost as error:
             return str(error)
-        (topic,) = _fetch_metadata(bootstrap, [_STATE_TOPIC]).topics
+        (topic,) = _fetch_ready_metadata(bootstrap, [_STATE_TOPIC]).topics
     if topic.error_code is ErrorCode.topic_authorization_failed:
         return (
             "this user may not see whether a coordinator is away: add the ACL Describe on topic "
@@ -276,7 +276,7 @@ def _group_by_leader(
 ) -> dict[Address, list[Partition]]:
     """Return the partitions by the address of their leader. Raises ConnectionLost without one."""
     with closing(open_connection(None)) as bootstrap:
-        answer = _fetch_metadata(bootstrap, sorted({each.topic for each in partitions}))
+        answer = _fetch_ready_metadata(bootstrap, sorted({each.topic for each in partitions}))
     addresses = {int(each.node_id): (str(each.host), int(each.port)) for each in answer.brokers}
     leaders = {
         Partition(str(topic.name), int(part.partition_index)): int(part.leader_id)
@@ -292,7 +292,7 @@ def _group_by_leader(
     return led
 
 
-def _fetch_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
+def _fetch_ready_metadata(bootstrap: BrokerConnection, topics: Sequence[str]) -> Any:
     """Return the Metadata response with all brokers and these topics; it creates none.
 
     Raises ConnectionLost if it lists no brokers, as of a broker that is starting or was fenced:

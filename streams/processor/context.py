@@ -100,7 +100,7 @@ class ProcessorContext(Generic[K2, V2]):
                 f"forward takes a Record, as record.with_value(...) makes one, not "
                 f"{quote_value(record)}"
             )
-        emit = self._downstream if to is None else self._find_child(to)
+        emit = self._downstream if to is None else self._require_child(to)
         task = self._task
         message = task.message
         time_ms = task.record_timestamp_ms
@@ -202,7 +202,7 @@ class ProcessorContext(Generic[K2, V2]):
         task = self._task
         return RecordContext(*read, task.record_timestamp_ms, tuple(task.message.headers() or ()))
 
-    def _find_child(self, name: str) -> ForwardRecord:
+    def _require_child(self, name: str) -> ForwardRecord:
         try:
             return self._at.children[name]
         except KeyError:

@@ -20,7 +20,7 @@ def find_pages(package: Path = _HERE) -> Path:
     return installed if installed.is_dir() else package.parents[1] / "docs" / "troubleshooting"
 
 
-def read_section(symptom: Symptom, directory: Path | None = None) -> str:
+def require_section(symptom: Symptom, directory: Path | None = None) -> str:
     """Return the section of a symptom's page whose heading begins with its code, as Markdown.
 
     Raises: LookupError if the page has no such section.

@@ -70,10 +70,10 @@ class CheapestPlacement:
         """Return the client of each task. Raises ValueError where limits leave a task no room."""
         for task in tasks:
             self._groups[self._find_group(task)] = None
-            self._move_along(self._find_cheapest_path(task))
+            self._move_along(self._require_cheapest_path(task))
         return self._client_of
 
-    def _find_cheapest_path(self, task: str) -> list[_Step]:
+    def _require_cheapest_path(self, task: str) -> list[_Step]:
         """Return the steps by which one more task finds room at the least cost."""
         group = self._find_group(task)
         steps: dict[Place, _Step] = {}

@@ -44,7 +44,7 @@ from streams.runtime.tasks.partition_group import (
     RecordOrderSettings,
     create_record_buffer,
 )
-from streams.runtime.tasks.task_state import TaskState, find_next_state
+from streams.runtime.tasks.task_state import TaskState, require_next_state
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology, name_ttl_stream_time
 
@@ -164,11 +164,11 @@ class Task:
 
     def start_following(self) -> None:
         """Change to STANDBY: from now on the stores belong to the restorer, which follows."""
-        self.state = find_next_state(self.name, self.state, "follow")
+        self.state = require_next_state(self.name, self.state, "follow")
 
     def stop_following(self) -> None:
         """Change back to CREATED; the restorer gives the stores back, at its next batch."""
-        self.state = find_next_state(self.name, self.state, "unfollow")
+        self.state = require_next_state(self.name, self.state, "unfollow")
 
     def start_restoring(
         self,
@@ -186,7 +186,7 @@ class Task:
 
         `committed_positions` are those of `positions` that are committed.
         """
-        self.state = find_next_state(self.name, self.state, "restore")
+        self.state = require_next_state(self.name, self.state, "restore")
         self.committed_positions = dict(committed_positions or {})
         self.must_commit_positions = must_commit_positions
         self.step_times_ms = step_times_ms or {}
@@ -208,7 +208,7 @@ class Task:
 
         `flow_control` pauses partitions with full buffers, `order_settings` order their records.
         """
-        self.state = find_next_state(self.name, self.state, "start")
+        self.state = require_next_state(self.name, self.state, "start")
         self.commit_pending_since_ms = None
         self.commit_sequence += self.commit_sequence % 2
         self._changelog_ids = self.stores.hash_changelog_ids()
@@ -253,7 +253,7 @@ class Task:
 
     def roll_back(self) -> None:
         """Discard all that is not committed; directory and databases stay open."""
-        self.state = find_next_state(self.name, self.state, "rollback")
+        self.state = require_next_state(self.name, self.state, "rollback")
         self._unbind_steps()
         self.positions, self.required_changelog_positions = {}, {}
         self.partition_times_ms, self.step_times_ms = {}, {}
@@ -267,7 +267,7 @@ class Task:
 
     def close(self) -> None:
         """Release stores and directory, whatever fails, and discard what was not committed."""
-        self.state = find_next_state(self.name, self.state, "close")
+        self.state = require_next_state(self.name, self.state, "close")
         with ExitStack() as steps:  # in reverse order
             steps.callback(self._lock.release)
             for store in self.stores.all_stores().values():

@@ -47,7 +47,7 @@ _TRANSITIONS: dict[str, tuple[set[TaskState], TaskState]] = {
 }
 
 
-def find_next_state(task_name: str, state: TaskState, transition: str) -> TaskState:
+def require_next_state(task_name: str, state: TaskState, transition: str) -> TaskState:
     """Return the state after a transition. Raises RuntimeError where `state` has no such one."""
     allowed, next_state = _TRANSITIONS[transition]
     if state not in allowed:

@@ -93,12 +93,12 @@ class UnloggedCommits:
             self._on_disk[name] = held = _read_own_commits(kept.store)
             if not known.last or not held.first or held[:2] == known[:2]:
                 continue
-            lost = self._compare_store(group, name, kept, held, known)
+            lost = self._compare_store_or_refuse(group, name, kept, held, known)
             if lost and (name, known) not in self._warned:
                 self._warned.add((name, known))
                 log.warning("store %r of task %s in %s %s", name, self._task_name, kept.path, lost)
 
-    def _compare_store(
+    def _compare_store_or_refuse(
         self, group: str, name: str, kept: KeptStore, held: StoreCommits, known: StoreCommits
     ) -> str:
         """Compare a store with the commits that offsets name; return a warning if it is empty."""

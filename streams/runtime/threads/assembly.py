@@ -256,7 +256,11 @@ def _create_task_producers(
 def _create_identity_check(worker: WorkerResources) -> Callable[[], bool]:
     """Create a function that tells whether the worker's ids were replaced since this loop began."""
     fencing = worker.fencing
-    return (lambda: False) if fencing is None else partial(fencing.is_replaced, worker.process_id)
+    return (
+        (lambda: False)
+        if fencing is None
+        else partial(fencing.is_replaced_or_raise_failure, worker.process_id)
+    )
 
 
 def create_stream_loop(

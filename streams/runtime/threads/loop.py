@@ -392,7 +392,7 @@ class StreamLoop:
 
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the present generation, for a transaction."""
-        generation, member_id = self._rebalance.find_commit_membership()
+        generation, member_id = self._rebalance.require_commit_membership()
         return encode_group_metadata(
             self._group, generation, member_id, self._member.static_instance_id
         )

@@ -123,7 +123,7 @@ class ThreadRebalance:
             return False
         return self._tasks.is_transactional or not member.is_joining
 
-    def find_commit_membership(self) -> Membership:
+    def require_commit_membership(self) -> Membership:
         """Return the membership in which a transaction is committed.
 
         If the group has begun the next generation since the commit began, it is that of the next

@@ -82,7 +82,7 @@ def export(
         if (to is None) == (verify is None):
             raise ConfigError("export needs --to DIR to write to, or --verify DIR to check")
         found, chosen = _load_application(app, config, bootstrap_servers, connection, settings)
-        application = _choose_application(application_id, found) if to is not None else ""
+        application = _require_application(application_id, found) if to is not None else ""
         if inputs and found is None:
             raise ConfigError("--inputs needs --app module:app, which says what they are")
         kafka = {name: str(value) for name, value in chosen.consumer.items()}
@@ -129,7 +129,7 @@ def _load_application(
     return app, app.config
 
 
-def _choose_application(application_id: str | None, app: App | None) -> App | str:
+def _require_application(application_id: str | None, app: App | None) -> App | str:
     """Return the App to export if one is given, else its application id.
 
     Raises ConfigError if both are given and differ, or none is given.

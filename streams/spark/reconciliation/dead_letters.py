@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  as everybody calls it
 from streams.common.counted import format_count
 from streams.errors import ConfigError
 from streams.settings.exception_handlers import ExceptionHandlers, Stage
-from streams.spark.reconciliation.inputs import find_end_offsets_at_cut
+from streams.spark.reconciliation.inputs import require_end_offsets_at_cut
 
 if TYPE_CHECKING:
     from streams.spark.reconciliation.inputs import TopicRecords
@@ -67,7 +67,7 @@ def _count_in_topic(topic: str, records: TopicRecords) -> DeadLetterCount:
     """Count the dead letters in a topic, or say why that can't be done."""
     try:
         ends, begins = (
-            find_end_offsets_at_cut(topic, records.cut),
+            require_end_offsets_at_cut(topic, records.cut),
             records.fetch_earliest_offsets(topic),
         )
         removed_count = sum(begins.values())

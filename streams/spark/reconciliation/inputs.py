@@ -67,7 +67,7 @@ class TopicRecords:
         """Return the data source's options for a topic's records that are in the cut."""
         begins = self.fetch_earliest_offsets(topic)
         until = {
-            p: max(begins[p], at) for p, at in find_end_offsets_at_cut(topic, self.cut).items()
+            p: max(begins[p], at) for p, at in require_end_offsets_at_cut(topic, self.cut).items()
         }
         return build_topic_read_options(self.access, topic, begins, until)
 
@@ -91,7 +91,7 @@ class TopicRecords:
         """
         if topic not in self._kept_frames:
             begins = self.fetch_earliest_offsets(topic)
-            ends = find_end_offsets_at_cut(topic, self.cut)
+            ends = require_end_offsets_at_cut(topic, self.cut)
             is_kept = sum(ends[p] - begins[p] for p in ends) <= KEPT_OFFSETS_MAX
             options = self._build_options_up_to_cut(topic) | TIMES_AS_NUMBERS
             frame = self._load_topic(options, plans_now=is_kept)
@@ -139,7 +139,7 @@ class TopicRecords:
         if topic not in self._earliest_offsets:
             with explain_no_answer("where topics begin can't be asked"):
                 self._earliest_offsets[topic] = self.admin.fetch_earliest_offsets(
-                    list(find_end_offsets_at_cut(topic, self.cut))
+                    list(require_end_offsets_at_cut(topic, self.cut))
                 )
         return self._earliest_offsets[topic]
 
@@ -251,7 +251,7 @@ def _build_decoding_options(field: str, serde: Serde[Any], schema: str | None) -
     return {field: "string" if serde.name.startswith(_JSON) else "bytes"}
 
 
-def find_end_offsets_at_cut(topic: str, cut: Cut) -> dict[Partition, int]:
+def require_end_offsets_at_cut(topic: str, cut: Cut) -> dict[Partition, int]:
     """Return the first offset of each partition of `topic` that is not in the consistent cut.
 
     Raises: ConfigError if the cut doesn't know it.

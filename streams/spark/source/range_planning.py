@@ -39,12 +39,12 @@ def plan_offset_ranges(
     offset to read has an empty range. Raises ConfigError for a topic, a partition or offsets that
     aren't there, StreamsError while no broker answers.
     """
-    partitions = _resolve_partitions(admin, topic, limits)
+    partitions = _require_partitions(admin, topic, limits)
     with explain_no_answer(f"the offsets of {topic} can't be asked for"):
         return _fetch_and_resolve_ranges(admin, partitions, limits, isolation)
 
 
-def _resolve_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
+def _require_partitions(admin: Admin, topic: str, limits: TopicReadLimits) -> list[Partition]:
     """Return the partitions of a topic that the limits name, or all if they name none.
 
     Raises ConfigError for a topic or partition that isn't there.
@@ -93,7 +93,7 @@ def _fetch_and_resolve_ranges(
         first = _resolve_offset(limits.offsets_from, partition.number, start, end, start)
         until = _resolve_offset(limits.offsets_to, partition.number, start, end, end)
         if limits.cut is not None:
-            cut_at = find_end_offset_at_cut(limits.cut, partition)
+            cut_at = require_end_offset_at_cut(limits.cut, partition)
             if cut_at and not start <= cut_at <= end:  # 0: nothing of it is in the cut
                 removed = f"; {explain_removal(admin, partition, start)}" if start else ""
                 raise ConfigError(
@@ -155,7 +155,7 @@ def select_records_by_time(limits: TopicReadLimits, raw: RawBatch) -> RawBatch:
     return raw.select_records([begin_ms <= each < end_ms for each in raw.timestamps_ms])
 
 
-def find_end_offset_at_cut(cut: Cut, partition: Partition) -> int:
+def require_end_offset_at_cut(cut: Cut, partition: Partition) -> int:
     """Return a partition's end offset at the cut: committed offset, store position or output end.
 
     Raises ConfigError where the cut doesn't say.

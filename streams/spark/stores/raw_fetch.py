@@ -73,7 +73,7 @@ def scan_range(
         try:
             with ExitStack() as held:
                 bootstrap = held.enter_context(closing(access.open_connection(None)))
-                leader = find_leader(bootstrap, partition)
+                leader = require_leader(bootstrap, partition)
                 connection = access.open_connection(leader.address)
                 held.enter_context(closing(connection))
                 scan = LogScan(offset_range.first, offset_range.until, leader.epoch)
@@ -164,7 +164,7 @@ def fetch_batches(
     return answer, fetched
 
 
-def find_leader(bootstrap: BrokerConnection, partition: Partition) -> PartitionLeader:
+def require_leader(bootstrap: BrokerConnection, partition: Partition) -> PartitionLeader:
     """Find a partition's leader by a Metadata request. Raises LeaderChanged if there is none."""
     classes = load_request_classes(bootstrap, _METADATA, _METADATA_VERSION)
     answer = bootstrap.send_request(

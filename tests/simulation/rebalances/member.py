@@ -323,7 +323,7 @@ class LightMember:
     def _commit_in_generation(self, offsets: list[tuple[Partition, OffsetAndMetadata]]) -> bool:
         """Commit in the generation that a transaction would name; return False for a refusal."""
         with self.membership.hold_membership():
-            generation, member_id = self.rebalance.find_commit_membership()
+            generation, member_id = self.rebalance.require_commit_membership()
             if self._commit_connection is None:
                 self._commit_connection = self._open()
             return try_commit_offsets(

@@ -9,7 +9,7 @@ import pytest
 
 from streams.commands.root import COMMANDS, load_command
 from streams.symptoms.lookup import find_by_message
-from streams.symptoms.pages import read_section
+from streams.symptoms.pages import require_section
 from streams.symptoms.symptom import Symptom
 from streams.symptoms.table import SYMPTOMS
 from tests.unit.docs.page_examples import find_blocks
@@ -72,7 +72,7 @@ def is_quoted_well(quote: str) -> bool:
 
 @pytest.mark.parametrize("symptom", SYMPTOMS, ids=lambda each: each.code)
 def test_every_code_has_a_section(symptom: Symptom) -> None:
-    section = read_section(symptom, DOCS / "troubleshooting")
+    section = require_section(symptom, DOCS / "troubleshooting")
     assert section.startswith(f"## {symptom.code}: ")
     if not symptom.is_general:
         assert [part for part in (*PARTS, *MORE_PARTS) if part not in section] == []

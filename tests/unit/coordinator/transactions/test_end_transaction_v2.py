@@ -13,9 +13,9 @@ from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
     complete_end,
     fence_and_abort,
-    find_transaction_to_end,
     needs_new_producer_id,
     prepare_end,
+    require_transaction_to_end,
 )
 from coordinator.transactions.state import (
     EPOCH_MAX,
@@ -50,7 +50,7 @@ def answer(
 ) -> object:
     state = TransactionShardState({"app": known})
     try:
-        _, wanted = find_transaction_to_end(
+        _, wanted = require_transaction_to_end(
             state, EndTransactionCommand("app", producer_id, epoch, committed, V2)
         )
     except Refused as refused:
@@ -95,7 +95,7 @@ def test_an_end_is_judged_by_state_and_epoch(
 
 def test_an_unknown_id_is_no_producer_s() -> None:
     with pytest.raises(Refused) as refused:
-        find_transaction_to_end(
+        require_transaction_to_end(
             TransactionShardState(), EndTransactionCommand("app", 1, 0, True, V2)
         )
     assert refused.value.code is Code.INVALID_PRODUCER_ID_MAPPING

@@ -12,8 +12,8 @@ from coordinator.transactions.apply import apply_record
 from coordinator.transactions.init_producer_id import (
     InitProducerIdCommand,
     Prerequisite,
-    find_prerequisite,
     init_producer_id,
+    select_prerequisite_or_refuse,
 )
 from coordinator.transactions.state import (
     ProducerIdAndEpoch,
@@ -46,7 +46,7 @@ def answer(
     state = TransactionShardState({"app": known})
     command = InitProducerIdCommand("app", 60_000, producer_id, epoch)
     try:
-        first = find_prerequisite(state, command)
+        first = select_prerequisite_or_refuse(state, command)
         if first is Prerequisite.ABORT:
             return first
         return init_producer_id(state, command, NEW_ID, now_ms=1).response
@@ -63,7 +63,7 @@ def saved_by(decision: Decision[TransactionRecord, ProducerIdAndEpoch]) -> Trans
 def test_an_unknown_id_gets_a_new_producer_id_at_epoch_0() -> None:
     state = TransactionShardState()
     command = InitProducerIdCommand("app", 60_000)
-    assert find_prerequisite(state, command) is Prerequisite.NEW_PRODUCER_ID
+    assert select_prerequisite_or_refuse(state, command) is Prerequisite.NEW_PRODUCER_ID
     decision = init_producer_id(state, command, NEW_ID, now_ms=1)
     assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
     assert saved_by(decision).status is TransactionStatus.EMPTY
@@ -71,7 +71,10 @@ def test_an_unknown_id_gets_a_new_producer_id_at_epoch_0() -> None:
 
 def test_an_unknown_id_is_new_even_to_a_producer_that_had_one() -> None:
     command = InitProducerIdCommand("app", 60_000, 4000, 5)
-    assert find_prerequisite(TransactionShardState(), command) is Prerequisite.NEW_PRODUCER_ID
+    assert (
+        select_prerequisite_or_refuse(TransactionShardState(), command)
+        is Prerequisite.NEW_PRODUCER_ID
+    )
     decision = init_producer_id(TransactionShardState(), command, NEW_ID, now_ms=1)
     assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
 
@@ -153,7 +156,7 @@ def test_the_retry_of_an_exhausted_producer_gets_the_same_new_id_again() -> None
         decision = init_producer_id(state, command, new_id, now_ms=1)
         assert decision.response == ProducerIdAndEpoch(NEW_ID, 0)
         apply_record(state, decision.records[0], LogRecordOrigin(0))
-        assert find_prerequisite(state, command) is Prerequisite.NOTHING
+        assert select_prerequisite_or_refuse(state, command) is Prerequisite.NOTHING
 
 
 def test_a_plain_init_forgets_the_epoch_that_could_have_been_retried() -> None:

@@ -12,7 +12,7 @@ import pytest
 from state.windowed import Windowed
 from streams import serdes
 from streams.commands.internal_topics import find_internal_topics
-from streams.commands.named_serdes import find_serde
+from streams.commands.named_serdes import require_named_serde
 from streams.commands.offset_positions import parse_position, skip_until_time
 from streams.commands.output import format_cell, format_value, print_rows, substitute_for_json
 from streams.commands.records import format_time
@@ -83,7 +83,7 @@ def test_what_is_no_position_is_refused_with_those_that_are(text: str) -> None:
     ],
 )
 def test_a_serde_by_its_name(name: str, typed: str, data: bytes, shown: Any) -> None:
-    serde = find_serde(name, "--value-serde", "topic", "value")
+    serde = require_named_serde(name, "--value-serde", "topic", "value")
     assert serde.parse(typed) == data
     found = serde.show(data)
     assert (format_value(found) if name == "bytes" else found) == shown
@@ -99,14 +99,15 @@ def test_a_serde_by_its_name(name: str, typed: str, data: bytes, shown: Any) -> 
 )
 def test_bytes_of_several_lines_are_text(data: bytes, in_text: str, in_json: str) -> None:
     assert (
-        format_value(find_serde("bytes", "--value-serde", "topic", "value").show(data)) == in_text
+        format_value(require_named_serde("bytes", "--value-serde", "topic", "value").show(data))
+        == in_text
     )
     assert substitute_for_json(data) == in_json
 
 
 def test_windowed_keys_are_read_and_not_typed() -> None:
     data = serdes.session_windowed(serdes.string).serialize(Windowed("k", 1, 2))
-    serde = find_serde("session_windowed(string)", "--key-serde", "topic", "key")
+    serde = require_named_serde("session_windowed(string)", "--key-serde", "topic", "key")
     assert str(serde.show(data)) == "[k@1/2]"
     with pytest.raises(ValueError, match="can be read, and not typed"):
         serde.parse("k")
@@ -122,14 +123,14 @@ def test_windowed_keys_are_read_and_not_typed() -> None:
 )
 def test_the_end_of_a_window_is_told_by_its_size(name: str, text: str, end_ms: int | None) -> None:
     data = serdes.windowed(serdes.string).serialize(Windowed("k", 1, 2))
-    shown = find_serde(name, "--key-serde", "topic", "key").show(data)
+    shown = require_named_serde(name, "--key-serde", "topic", "key").show(data)
     assert format_value(shown) == text
     assert substitute_for_json(shown) == {"key": "k", "start_ms": 1, "end_ms": end_ms}
 
 
 def test_a_window_of_no_size_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"--key-serde 'windowed\(string, 0\)': .*above 0 ms"):
-        find_serde("windowed(string, 0)", "--key-serde", "topic", "key")
+        require_named_serde("windowed(string, 0)", "--key-serde", "topic", "key")
 
 
 def test_keys_in_windows_are_shown_as_those_of_stores() -> None:
@@ -145,7 +146,7 @@ def test_a_serde_of_a_module_is_imported_and_anything_else_refused(
         "from streams import serdes\n"
         "upper = serdes.of(lambda t: t.upper().encode(), lambda d: d.decode())\nnumber = 1\n"
     )
-    serde = find_serde("own_serdes:upper", "--key-serde", "topic", "key")
+    serde = require_named_serde("own_serdes:upper", "--key-serde", "topic", "key")
     assert serde.parse("a") == b"A"
     with pytest.raises(ValueError, match="the name 'b' is there twice"):
         serde.parse('{"b": 1, "b": 2}')
@@ -155,7 +156,7 @@ def test_a_serde_of_a_module_is_imported_and_anything_else_refused(
         ("strin", "is no serde: give string, bytes"),
     ):
         with pytest.raises(ConfigError, match=message):
-            find_serde(name, "--key-serde", "topic", "key")
+            require_named_serde(name, "--key-serde", "topic", "key")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from streams.commands.root import cli
 from streams.symptoms.lookup import find_by_code
-from streams.symptoms.pages import find_pages, read_section
+from streams.symptoms.pages import find_pages, require_section
 from streams.symptoms.table import SYMPTOMS
 
 PAGES = Path(__file__).parents[4] / "docs" / "troubleshooting"
@@ -67,10 +67,10 @@ def test_a_section_ends_where_that_of_another_code_begins(tmp_path: Path) -> Non
     symptom = find_by_code("MR-020")
     assert symptom is not None
     (tmp_path / symptom.page).write_text("# Page\n\n## MR-020: Here\n\nIt is.\n\n## MR-021: Next\n")
-    assert read_section(symptom, tmp_path) == "## MR-020: Here\n\nIt is.\n"
+    assert require_section(symptom, tmp_path) == "## MR-020: Here\n\nIt is.\n"
     (tmp_path / symptom.page).write_text("# Page\n\n## MR-021: Next\n")
     with pytest.raises(LookupError, match="MR-020"):
-        read_section(symptom, tmp_path)
+        require_section(symptom, tmp_path)
 
 
 @pytest.mark.parametrize(

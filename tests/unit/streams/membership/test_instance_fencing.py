@@ -50,7 +50,7 @@ def test_a_worker_fenced_once_keeps_its_identity_whoever_hears_of_it() -> None:
     assert not fencing.count_fencing_and_renew_identity(THREAD, "member-1")
     assert not fencing.count_fencing_and_renew_identity(OTHER_THREAD, "member-2")
     assert renewal.count == 0
-    assert not fencing.is_replaced("one")
+    assert not fencing.is_replaced_or_raise_failure("one")
 
 
 def test_a_worker_fenced_twice_takes_another_identity_for_all_of_its_threads() -> None:
@@ -62,8 +62,8 @@ def test_a_worker_fenced_twice_takes_another_identity_for_all_of_its_threads() -
         assert fencing.count_fencing_and_renew_identity(thread, f"{thread}: member-3")
     assert renewal.count == 1
     assert fencing.ids == SECOND
-    assert fencing.is_replaced("one")
-    assert not fencing.is_replaced("two")
+    assert fencing.is_replaced_or_raise_failure("one")
+    assert not fencing.is_replaced_or_raise_failure("two")
 
 
 def test_an_identity_that_cannot_be_replaced_ends_each_thread() -> None:
@@ -73,7 +73,7 @@ def test_an_identity_that_cannot_be_replaced_ends_each_thread() -> None:
     assert fencing.count_fencing_and_renew_identity(THREAD, "member-2")
     for _ in range(2):
         with pytest.raises(StreamsError, match="'/state' is read-only"):
-            fencing.is_replaced("one")
+            fencing.is_replaced_or_raise_failure("one")
     assert renewal.count == 1
 
 
