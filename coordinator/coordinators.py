@@ -142,7 +142,7 @@ class Coordinators:
         """Open the hidden log of producer ids, whose records may never be removed."""
         topic = self._topics.find_including_hidden(METADATA_TOPIC)
         if topic is not None and topic.configs != UNLIMITED_RETENTION_CONFIGS:
-            self._topics.replace_configs(METADATA_TOPIC, UNLIMITED_RETENTION_CONFIGS)
+            self._topics.save_and_replace_configs(METADATA_TOPIC, UNLIMITED_RETENTION_CONFIGS)
         [log] = self._open_internal_topic(METADATA_TOPIC, 1, UNLIMITED_RETENTION_CONFIGS)
         return log
 

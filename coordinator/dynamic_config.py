@@ -100,7 +100,9 @@ class DynamicConfigs:
         """Return the sorted names of the resources of a type for which something is set."""
         return sorted(name for resource_type, name in self._resources if resource_type == kind)
 
-    def replace_configs(self, kind: ResourceType, name: str, configs: Mapping[str, str]) -> None:
+    def save_and_replace_configs(
+        self, kind: ResourceType, name: str, configs: Mapping[str, str]
+    ) -> None:
         """Replace the configuration of a resource, on disk and in force when this returns.
 
         Raises: Refused, KAFKA_STORAGE_ERROR; INVALID_REQUEST for broker settings that contradict
@@ -180,7 +182,7 @@ class DynamicConfigs:
             **self.configs_of_resource(ResourceType.FEATURES, ""),
             _EPOCH_KEY: str(features.epoch + 1),
         }
-        self.replace_configs(
+        self.save_and_replace_configs(
             ResourceType.FEATURES, "", kept | {name: str(n) for name, n in levels.items()}
         )
         for name, level in levels.items():

@@ -24,25 +24,25 @@ def is_unused_setting(name: str) -> bool:
 def find_objection(name: str, value: str) -> str | None:
     """Return why an unused setting can't have a value; None if it may."""
     if name.startswith(_SECURITY_PREFIXES):
-        return _require_value(("", "none"), _NOT_SECURE, value.strip())
+        return _explain_unless_allowed(("", "none"), _NOT_SECURE, value.strip())
     check = _CHECKED.get(name)
     return None if check is None else check(value.strip())
 
 
-def _require_one(value: str) -> str | None:
+def _explain_unless_one(value: str) -> str | None:
     return None if value == "1" else "must be 1: this broker is the only one, with the only replica"
 
 
-def _require_value(allowed: tuple[str, ...], reason: str, value: str) -> str | None:
+def _explain_unless_allowed(allowed: tuple[str, ...], reason: str, value: str) -> str | None:
     if value.lower() in allowed:
         return None
     return f"must be {' or '.join(each or 'empty' for each in allowed)}: {reason}"
 
 
-def _check_listeners(value: str) -> str | None:
+def _explain_wrong_listeners(value: str) -> str | None:
     """Object to a listener that is not of plain text: `PLAINTEXT://:9092,LAN://kafka:29092` is."""
     for listener in value.split(","):
-        objection = _check_protocol(listener.partition("://")[0])
+        objection = _explain_unsupported_protocol(listener.partition("://")[0])
         if objection is not None:
             return objection
     return None
@@ -51,13 +51,13 @@ def _check_listeners(value: str) -> str | None:
 def _check_protocol_map(value: str) -> str | None:
     """Object to a protocol that is not plain text: all of `LAN:PLAINTEXT,CONTROLLER:PLAINTEXT`."""
     for pair in value.split(","):
-        objection = _check_protocol(pair.rpartition(":")[2])
+        objection = _explain_unsupported_protocol(pair.rpartition(":")[2])
         if objection is not None:
             return objection
     return None
 
 
-def _check_protocol(protocol: str) -> str | None:
+def _explain_unsupported_protocol(protocol: str) -> str | None:
     if protocol.strip().upper() in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"):
         return f"{protocol.strip()} can't be had: {_NOT_SECURE}"
     return None
@@ -77,12 +77,12 @@ _CHECKED: dict[str, Callable[[str], str | None]] = {
             "transaction.state.log.min.isr",
             "transaction.state.log.replication.factor",
         ),
-        _require_one,
+        _explain_unless_one,
     ),
-    "listeners": _check_listeners,
-    "advertised.listeners": _check_listeners,
+    "listeners": _explain_wrong_listeners,
+    "advertised.listeners": _explain_wrong_listeners,
     "listener.security.protocol.map": _check_protocol_map,
-    "security.inter.broker.protocol": _check_protocol,
+    "security.inter.broker.protocol": _explain_unsupported_protocol,
 }
 
 # Settings that may only say what is so anyway: the values, in lower case, and the reason.
@@ -112,7 +112,7 @@ _ONLY: Mapping[str, tuple[tuple[str, ...], str]] = {
     "security.providers": (("",), _NOT_SECURE),
     "transaction.two.phase.commit.enable": (("false",), "this broker has no two-phase commit"),
 }
-_CHECKED |= {name: partial(_require_value, *rule) for name, rule in _ONLY.items()}
+_CHECKED |= {name: partial(_explain_unless_allowed, *rule) for name, rule in _ONLY.items()}
 
 # Settings of other brokers, controllers, threads, tiered storage, and kinds of groups that aren't
 # here. Any value is accepted.

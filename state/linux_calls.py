@@ -11,7 +11,7 @@ asks the system when it is called: so a test hides what Linux has, and runs an a
     read_memory_limit           the limits of its cgroups   none
     list_open_files             /proc/self/fd               none: how many there are is not known
     find_removed_files          /proc/*/fd                  none: nobody else's are known
-    find_listeners              /proc/net/tcp, /proc/*/fd   none: nobody's are known
+    find_listening_process_ids              /proc/net/tcp, /proc/*/fd   none: nobody's are known
     is_stopped                  /proc/N/stat                no: it is not known
 """
 
@@ -158,7 +158,7 @@ def find_removed_files(directory: Path, name: str) -> dict[int, Path]:
     return found
 
 
-def find_listeners(port: int) -> list[int]:
+def find_listening_process_ids(port: int) -> list[int]:
     """Return the ids of this machine's processes that listen at a TCP port.
 
     Those that this user may not look at are left out.

@@ -143,7 +143,7 @@ class WriteBehindDisk:
 
     def clear_all_data(self) -> None:
         with self._changing:
-            self._drop_waiting()
+            self._clear_waiting_changes()
         self._disk.clear_all_data()
 
     def close(self) -> None:
@@ -173,9 +173,9 @@ class WriteBehindDisk:
         # Readers see them in both places, until they are dropped here.
         self._disk.write_changes(self._waiting, self._checkpoint)
         with self._changing:
-            self._drop_waiting()
+            self._clear_waiting_changes()
 
-    def _drop_waiting(self) -> None:
+    def _clear_waiting_changes(self) -> None:
         self._checkpoint = None
         self._waiting = {}
         self._order = SortedOverlayKeys(self._waiting)

@@ -41,7 +41,7 @@ def handle_request(
             {each.name: each.value for each in resource.configs if each.value is not None}
         )
         if not request.validate_only:
-            alterable_resource.replace_configs(configs)
+            alterable_resource.save_and_replace_configs(configs)
 
     return context.build_response(
         responses=alter_each_resource(request.resources, replace_resource_configs)

@@ -55,7 +55,7 @@ class AlterableResource(Protocol):
         """
         ...
 
-    def replace_configs(self, configs: Configs) -> None:
+    def save_and_replace_configs(self, configs: Configs) -> None:
         """Replace the configuration of the resource.
 
         Raises: Refused(KAFKA_STORAGE_ERROR).
@@ -86,8 +86,8 @@ class _AlterableTopic:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, message)
         return checked_configs
 
-    def replace_configs(self, configs: Configs) -> None:
-        self._context.services.topics.replace_configs(self._name, configs)
+    def save_and_replace_configs(self, configs: Configs) -> None:
+        self._context.services.topics.save_and_replace_configs(self._name, configs)
 
 
 class _AlterableBroker:
@@ -133,8 +133,8 @@ class _AlterableBroker:
         except Refused as refused:
             raise Refused(Code.INVALID_REQUEST, refused.message) from refused
 
-    def replace_configs(self, configs: Configs) -> None:
-        self._context.services.dynamic_configs.replace_configs(
+    def save_and_replace_configs(self, configs: Configs) -> None:
+        self._context.services.dynamic_configs.save_and_replace_configs(
             ResourceType.BROKER, self._name, configs
         )
 
@@ -166,8 +166,8 @@ class _AlterableGroup:
     def validate_configs(self, configs: Configs) -> Configs:
         return validate_group_configs(configs, self._broker)
 
-    def replace_configs(self, configs: Configs) -> None:
-        self._dynamic.replace_configs(ResourceType.GROUP, self._name, configs)
+    def save_and_replace_configs(self, configs: Configs) -> None:
+        self._dynamic.save_and_replace_configs(ResourceType.GROUP, self._name, configs)
 
 
 def find_alterable_resource(kind: int, name: str, context: RequestContext) -> AlterableResource:

@@ -67,7 +67,7 @@ def handle_request(
             _apply_operations(alterable_resource, resource.configs)
         )
         if not request.validate_only:
-            alterable_resource.replace_configs(configs)
+            alterable_resource.save_and_replace_configs(configs)
 
     return context.build_response(responses=alter_each_resource(request.resources, alter_resource))
 

@@ -28,7 +28,7 @@ from coordinator.fetching.session import (
     PartitionKey,
     PartitionOutcome,
     next_epoch,
-    remember_answer,
+    store_sent_outcome_in_partition,
 )
 from coordinator.fetching.session_cache import FetchSessionCache
 
@@ -123,7 +123,7 @@ class _FullFetchContext:
     def build_answer(self, results: list[PartitionResult]) -> FetchAnswer:
         partitions = {}
         for partition, outcome, _ in results:
-            remember_answer(partition, outcome)
+            store_sent_outcome_in_partition(partition, outcome)
             partitions[partition.key] = partition
         session = self._sessions.try_create_session(partitions, self._uses_topic_ids, self._now_ms)
         return FetchAnswer(NO_SESSION if session is None else session.id, results)

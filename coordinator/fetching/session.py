@@ -115,13 +115,13 @@ class FetchSession:
             or outcome.high_watermark != partition.high_watermark
             or outcome.start_offset != partition.start_offset
         )
-        remember_answer(partition, outcome)
+        store_sent_outcome_in_partition(partition, outcome)
         if outcome.has_records and self.partitions.pop(partition.key, None) is not None:
             self.partitions[partition.key] = partition
         return is_new
 
 
-def remember_answer(partition: FetchPartition, outcome: PartitionOutcome) -> None:
+def store_sent_outcome_in_partition(partition: FetchPartition, outcome: PartitionOutcome) -> None:
     """Store in a partition the high watermark and start offset that its client is sent.
 
     After an error it counts as knowing nothing, so that the next answer is sent in any case.

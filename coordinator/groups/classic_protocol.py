@@ -127,7 +127,7 @@ class ClassicProtocolService:
         shard = self._shards.find_shard(command.group_id)
         if shard.log.coordinator_state is CoordinatorState.LOADING:
             return Code.NONE
-        shard.check_group(command.group_id)
+        shard.check_group_servable(command.group_id)
         group = shard.state.consumer.get(command.group_id)
         if group is None:
             return self._classic_membership.handle_heartbeat(shard, command)

@@ -115,7 +115,7 @@ class GroupShard:
                 del self.state.classic[group_id]
         return True
 
-    def check_group(self, group_id: str) -> None:
+    def check_group_servable(self, group_id: str) -> None:
         """Raise Refused unless the group can be served (see `GroupShards.require_shard`)."""
         self.log.check_active()
         self.log.unknown_records.check_readable(group_id)
@@ -158,5 +158,5 @@ class GroupShards:
         of what it says of the group is of a newer broker.
         """
         shard = self.find_shard(group_id)
-        shard.check_group(group_id)
+        shard.check_group_servable(group_id)
         return shard

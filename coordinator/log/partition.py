@@ -136,7 +136,7 @@ class PartitionLog:
         `timestamps`), or with KAFKA_STORAGE_ERROR.
         """
         if batch.producer_id >= 0:
-            earlier = self.producers.check_batch(batch)
+            earlier = self.producers.find_retried_append_or_refuse(batch)
             if earlier is not None:
                 return LogAppendInfo(earlier.base_offset, earlier.log_append_time_ms)
         now_ms = self._clock.now_ms()

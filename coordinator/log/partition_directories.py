@@ -57,7 +57,7 @@ class PartitionDirectories:
             if f"{name}-{index}" in present
         }
 
-    def remove_later(self, renames: Mapping[str, str]) -> None:
+    def rename_and_remove_later(self, renames: Mapping[str, str]) -> None:
         """Rename directories as planned, and remove them on another thread."""
         renamed = []
         for old, new in renames.items():
@@ -97,7 +97,7 @@ class PartitionDirectories:
             except OSError as error:
                 raise Refused(Code.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    def make_partitions(
+    def create_unopened_partitions(
         self, entry: TopicEntry, indexes: range, config: BrokerConfig
     ) -> list[PartitionLog]:
         """Make the logs of a topic's partitions with these indexes; they are not opened yet."""

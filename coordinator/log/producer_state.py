@@ -1,8 +1,8 @@
 """Track the producers of a partition: epoch, last batches, and an open transaction.
 
-`check_batch` is the decision (refuse, recognise a retry, or accept) and reads only; `apply_batch`
-and `apply_marker` apply a batch or marker that is in the log, live and when the log is scanned at
-start alike.
+`find_retried_append_or_refuse` is the decision (refuse, recognise a retry, or accept) and reads
+only; `apply_batch` and `apply_marker` apply a batch or marker that is in the log, live and when the
+log is scanned at start alike.
 
     a produced batch                                             outcome
     same epoch, (first, last) sequence among the last 5 batches  accepted before: its old offset
@@ -179,7 +179,7 @@ class ProducerStateManager:
                 batch.producer_epoch, batch.base_sequence, batch.max_timestamp_ms
             )
 
-    def check_batch(self, batch: RecordBatch) -> AppendedBatch | None:
+    def find_retried_append_or_refuse(self, batch: RecordBatch) -> AppendedBatch | None:
         """Return the earlier append that this batch is a retry of, or None if it is to be appended.
 
         Raises: Refused (INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE).

@@ -28,7 +28,7 @@ from coordinator.log.producer_snapshot import CorruptSnapshot, decode_producer_s
 from coordinator.log.producer_state import ProducerStateManager
 from coordinator.log.saved_segment import SavedSegment, segment_file_name
 from coordinator.log.segment import CorruptBatch, LogSegment
-from coordinator.log.segment_replacement import finish_replacement
+from coordinator.log.segment_replacement import finish_interrupted_replacement
 from coordinator.log.segments import LogSegments
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
     Raises: OSError.
     """
     disk, directory = segments.host.disk, segments.directory
-    cleaned_offset = finish_replacement(disk, directory, segments.topic_id)
+    cleaned_offset = finish_interrupted_replacement(disk, directory, segments.topic_id)
     names = disk.list_names(directory)
     left = [directory / name for name in names if name.endswith((".deleted", ".tmp"))]
     found = sorted(int(name[:-4]) for name in names if name.endswith(".log"))

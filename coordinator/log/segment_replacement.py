@@ -36,7 +36,7 @@ def write_journal(
     disk.replace_file(directory / JOURNAL, encode_checksummed(topic_id, bases=list(base_offsets)))
 
 
-def finish_replacement(disk: BrokerDisk, directory: Path, topic_id: UUID) -> int | None:
+def finish_interrupted_replacement(disk: BrokerDisk, directory: Path, topic_id: UUID) -> int | None:
     """Finish a replacement that the journal has, and return where the new segment begins, or None.
 
     That is step 2 above. A cleaned file without a journal is removed. Raises: OSError.

@@ -164,7 +164,7 @@ class TopicRegistry:
         )
         return [self._register_topic(entry) for entry in planned]
 
-    def replace_configs(self, name: str, configs: Mapping[str, str]) -> BrokerTopic:
+    def save_and_replace_configs(self, name: str, configs: Mapping[str, str]) -> BrokerTopic:
         """Replace the configuration of a topic, at once and on disk when this returns.
 
         Raises: Refused (UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG, KAFKA_STORAGE_ERROR).
@@ -199,7 +199,7 @@ class TopicRegistry:
         self._directories.rename_stray_directories(
             f"{name}-{index}" for index in range(now, partition_count)
         )
-        added = self._directories.make_partitions(
+        added = self._directories.create_unopened_partitions(
             _make_entry(topic), range(now, partition_count), self._config
         )
         topic = replace(topic, partitions=[*topic.partitions, *added])
@@ -230,7 +230,7 @@ class TopicRegistry:
             partition.discard_log()
         # A broker killed here leaves directories whose topic id is no topic's; `load_topics` clears
         # them.
-        self._directories.remove_later(renames)
+        self._directories.rename_and_remove_later(renames)
         for callback in self.when_deleted:
             callback(topic)
         if self.forget_offsets is not None:
@@ -296,7 +296,7 @@ class TopicRegistry:
 
     def _register_topic(self, entry: TopicEntry) -> BrokerTopic:
         """Make the topic of an entry, with its partitions, and add it to the topics."""
-        partitions = self._directories.make_partitions(
+        partitions = self._directories.create_unopened_partitions(
             entry, range(entry.partition_count), self._config
         )
         topic = BrokerTopic(entry.name, entry.topic_id, partitions, entry.configs)

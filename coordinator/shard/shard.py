@@ -275,7 +275,7 @@ class Shard(Generic[R]):
             return self._try_apply_together(records, base_offset)
         except Exception as error:
             failure = describe_apply_failure(base_offset, records[0], error)
-            raise self._mark_broken(failure) from error
+            raise self._mark_broken_and_create_error(failure) from error
 
     def _apply_appended(
         self, records: Sequence[R | TransactionEnded], base_offset: int, producer_id: int
@@ -289,12 +289,12 @@ class Shard(Generic[R]):
             try:
                 apply(record, create_record_origin((base_offset, producer_id, False)))
             except Exception as error:
-                raise self._mark_broken(
+                raise self._mark_broken_and_create_error(
                     describe_apply_failure(base_offset, record, error)
                 ) from error
             base_offset += 1
 
-    def _mark_broken(self, reason: str) -> BrokenInvariant:
+    def _mark_broken_and_create_error(self, reason: str) -> BrokenInvariant:
         self._broken_reason = f"{self.name}: {reason}"
         return BrokenInvariant(self._broken_reason)
 

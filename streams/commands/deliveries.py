@@ -46,9 +46,9 @@ class Deliveries:
 
     def create_report(self, index: int) -> Callable[[Any, Any], None]:
         """Return the callback for the delivery report of the record at an index."""
-        return partial(self._note_report, index)
+        return partial(self._note_delivery_report, index)
 
-    def _note_report(self, index: int, error: Any, _: Any) -> None:
+    def _note_delivery_report(self, index: int, error: Any, _: Any) -> None:
         """Note a delivery report of the record at an index."""
         if error is not None:
             self.failures[index] = error

@@ -105,7 +105,7 @@ def configure_group(
         changes = parse_changes(assignments or (), unset or ())
         admin = clients.cluster_admin
         if changes:
-            _change_settings(admin, group, changes)
+            _alter_settings_or_refuse(admin, group, changes)
             settings = _read_changes_back(admin, group, changes)
         else:
             settings = admin.fetch_group_settings(group)
@@ -131,7 +131,9 @@ def parse_changes(assignments: Iterable[str], unset: Iterable[str]) -> dict[str,
     return changes
 
 
-def _change_settings(admin: ClusterAdmin, group: str, changes: Mapping[str, str | None]) -> None:
+def _alter_settings_or_refuse(
+    admin: ClusterAdmin, group: str, changes: Mapping[str, str | None]
+) -> None:
     """Change configurations of a group.
 
     Raises ConfigError with the brokers' reason, and a name that may be meant: some that Kafka has

@@ -82,9 +82,9 @@ class LedgerOffsets:
                     self.commit_numbers[partition] = transaction.commits[task]
         for partition, runs in transaction.written.items():
             for run in runs:
-                self._add_run(partition, run)
+                self._add_run_and_detect_recreation(partition, run)
 
-    def _add_run(self, partition: Partition, run: WrittenRange) -> None:
+    def _add_run_and_detect_recreation(self, partition: Partition, run: WrittenRange) -> None:
         """Add a range that was written; one that is there already is of a topic created again."""
         lowest = self.lowest_runs.get(partition)
         if lowest is not None and run.first <= lowest.last and run.last >= lowest.first:

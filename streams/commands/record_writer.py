@@ -123,7 +123,7 @@ class RecordWriter:
                 self._await_in_transaction(deliveries)
         except BaseException as error:
             refusal = "" if isinstance(error, KeyboardInterrupt) else self._find_refusal(deliveries)
-            self._producer.close()
+            self._producer.try_abort_and_close()
             if not isinstance(error, _ERRORS):
                 raise
             reason = refusal or _explain_failure(error)
@@ -167,7 +167,7 @@ class RecordWriter:
         except _ERRORS as error:
             # A commit that may have reached its coordinator can't be followed by an abort:
             # librdkafka refuses it. So the transaction is certainly aborted if this succeeds.
-            is_aborted = self._producer.close() or isinstance(error, TaskMigrated)
+            is_aborted = self._producer.try_abort_and_close() or isinstance(error, TaskMigrated)
             outcome = (
                 "nothing was written"
                 if is_aborted

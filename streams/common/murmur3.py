@@ -91,7 +91,7 @@ def compute_hashes(rows: list[bytes], whole_blocks: int) -> list[bytes]:
     padded_bytes = (whole_blocks + 1) * _BLOCK_BYTES
     padded = b"".join([row.ljust(padded_bytes, b"\0") for row in rows])
     blocks_of_rows = struct.iter_unpack(f"{_BLOCK_BYTES}s" * (whole_blocks + 1), padded)
-    ones = _fill_lanes(1, len(rows))
+    ones = _repeat_in_lanes(1, len(rows))
     lanes = ones * _MASK
     h1s = h2s = ones * _SEED
     h1_addends, h2_addends = ones * 0x52DCE729, ones * 0x38495AB5
@@ -139,10 +139,10 @@ def _mix_final_bits(h: int, lanes: int = _MASK) -> int:
 
 def _create_lanes(size: int) -> int:
     """Return the number with the lower 64 bits of each lane set, for `size` bytes of data."""
-    return _fill_lanes(_MASK, size // _BLOCK_BYTES + 1)
+    return _repeat_in_lanes(_MASK, size // _BLOCK_BYTES + 1)
 
 
-def _fill_lanes(number: int, count: int) -> int:
+def _repeat_in_lanes(number: int, count: int) -> int:
     """Return the number that has `number` in each of `count` lanes."""
     return int.from_bytes(number.to_bytes(_BLOCK_BYTES, "little") * count, "little")
 

@@ -69,21 +69,26 @@ def _list_machine_points() -> list[tuple[PointName, Look]]:
 
 def _list_topic_points() -> list[tuple[PointName, Look]]:
     return [
-        ("topics", _check_rights_first(_select_all, _check_topics)),
-        (topics.LEADERS, _check_rights_first(_select_all, _check_leaders)),
-        (topics.REPLICAS, _check_rights_first(_select_all, _check_replicas)),
-        (topics.DURABILITY, _check_rights_first(_select_all, _check_durability)),
+        ("topics", _check_rights_first(_list_all_topics, _check_topics)),
+        (topics.LEADERS, _check_rights_first(_list_all_topics, _check_leaders)),
+        (topics.REPLICAS, _check_rights_first(_list_all_topics, _check_replicas)),
+        (topics.DURABILITY, _check_rights_first(_list_all_topics, _check_durability)),
         (
             stores.INTERNAL,
             _check_topology_first(
-                stores.INTERNAL, _select_read, store_points.check_internal_topics
+                stores.INTERNAL, _list_read_topics, store_points.check_internal_topics
             ),
         ),
         (
             stores.COUNTS,
-            _check_topology_first(stores.COUNTS, _select_read, store_points.check_partition_counts),
+            _check_topology_first(
+                stores.COUNTS, _list_read_topics, store_points.check_partition_counts
+            ),
         ),
-        (pattern_checks.PATTERNS, _check_rights_first(_select_read, store_points.check_patterns)),
+        (
+            pattern_checks.PATTERNS,
+            _check_rights_first(_list_read_topics, store_points.check_patterns),
+        ),
         (
             stores.SETTINGS,
             _check_topology_first(
@@ -92,7 +97,9 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         ),
         (
             stores.CHANGELOGS,
-            _check_topology_first(stores.CHANGELOGS, _select_read, store_points.check_changelogs),
+            _check_topology_first(
+                stores.CHANGELOGS, _list_read_topics, store_points.check_changelogs
+            ),
         ),
         (stores.ON_DISK, store_points.check_disk_contents),
         (VERSION, _check_topology_version),
@@ -104,32 +111,34 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
         (
             recreated_inputs.INPUTS,
             _check_topology_first(
-                recreated_inputs.INPUTS, _select_read, recreated_input_facts.check_recreated_inputs
+                recreated_inputs.INPUTS,
+                _list_read_topics,
+                recreated_input_facts.check_recreated_inputs,
             ),
         ),
         (
             recreated_inputs.INPUTS,
             _check_topology_first(
                 recreated_inputs.INPUTS,
-                _select_inputs,
+                _list_input_topics,
                 uncommitted_inputs.check_uncommitted_inputs,
             ),
         ),
-        (inputs.RETENTION, _check_rights_first(_select_inputs, _check_retention)),
+        (inputs.RETENTION, _check_rights_first(_list_input_topics, _check_retention)),
         (
             inputs.COPARTITIONS,
-            _check_topology_first(inputs.COPARTITIONS, _select_inputs, _check_copartitions),
+            _check_topology_first(inputs.COPARTITIONS, _list_input_topics, _check_copartitions),
         ),
-        (inputs.SKEW, _check_rights_first(_select_inputs, _check_skew)),
-        (inputs.NEXT_RECORDS, _check_rights_first(_select_inputs, _check_next_records)),
+        (inputs.SKEW, _check_rights_first(_list_input_topics, _check_skew)),
+        (inputs.NEXT_RECORDS, _check_rights_first(_list_input_topics, _check_next_records)),
     ]
 
 
-def _select_all(found: KnownTopics) -> frozenset[str]:
+def _list_all_topics(found: KnownTopics) -> frozenset[str]:
     return found.all
 
 
-def _select_read(found: KnownTopics) -> frozenset[str]:
+def _list_read_topics(found: KnownTopics) -> frozenset[str]:
     return found.inputs | found.internal
 
 
@@ -137,11 +146,11 @@ def _list_internal_topics(found: KnownTopics) -> frozenset[str]:
     return found.internal
 
 
-def _select_inputs(found: KnownTopics) -> frozenset[str]:
+def _list_input_topics(found: KnownTopics) -> frozenset[str]:
     return found.inputs
 
 
-def _select_outputs(found: KnownTopics) -> frozenset[str]:
+def _list_output_topics(found: KnownTopics) -> frozenset[str]:
     return found.outputs
 
 
@@ -188,10 +197,10 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         # Before the members: where no worker runs, the log of the last one is what says why.
         (recent_errors.RECENT_ERRORS, lambda facts: recent_errors.check_logs(facts.places.logs)),
         (group.MEMBERS, running_points.check_members),
-        (group.UNREAD, _check_rights_first(_select_inputs, _check_unread)),
+        (group.UNREAD, _check_rights_first(_list_input_topics, _check_unread)),
         (other_topology.VERSIONS, lambda facts: group.check_versions(facts.report())),
         (group.IDENTITY, lambda facts: group.check_identities(facts.report())),
-        (group.OFFSETS, _check_rights_first(_select_read, _check_committed_offsets)),
+        (group.OFFSETS, _check_rights_first(_list_read_topics, _check_committed_offsets)),
         (workers.BUSY, _check_processing),
         (workers.HEALTH, lambda facts: workers.check_health(facts.workers())),
         (worker_clocks.WORKER_CLOCKS, running_points.check_worker_clocks),
@@ -202,8 +211,11 @@ def _list_running_points() -> list[tuple[PointName, Look]]:
         (workers.RECOVERIES, lambda facts: workers.check_recoveries(facts.workers())),
         (queries.QUERIES, _check_endpoints),
         (queries.QUERIES, lambda facts: queries.check_queries(facts.workers())),
-        (transactions.TRANSACTIONS, _check_rights_first(_select_all, _check_transactions)),
-        (readers.ISOLATION, _check_rights_first(_select_outputs, running_points.check_isolation)),
+        (transactions.TRANSACTIONS, _check_rights_first(_list_all_topics, _check_transactions)),
+        (
+            readers.ISOLATION,
+            _check_rights_first(_list_output_topics, running_points.check_isolation),
+        ),
         (coordinators.COORDINATORS, running_points.check_coordinators),
         (RIGHTS, running_points.check_rights),
         (local_workers.ZOMBIES, running_points.check_zombies),

@@ -13,7 +13,7 @@ from streams.doctor.findings import (
     create_warning_finding,
 )
 from streams.doctor.latencies import LATE_S
-from streams.doctor.stopped_processes import describe_stopped, offer_continue
+from streams.doctor.stopped_processes import describe_stopped, suggest_continue_command
 from streams.membership.kafka_release import (
     OLDEST_RELEASE,
     KafkaRelease,
@@ -43,7 +43,7 @@ def check_reachable(
             + ("" if process is None else f"; {describe_stopped(process)}"),
             "the partitions that it leads stand still for this machine, and a coordinator among "
             "them stops the application",
-            offer_continue(process)
+            suggest_continue_command(process)
             if process is not None
             else f"let {each.address[0]} be resolved on this machine (DNS, /etc/hosts), or correct "
             "the broker's advertised.listeners"

@@ -29,7 +29,7 @@ from streams.doctor.findings import (
 from streams.doctor.stopped_processes import (
     describe_stopped,
     find_stopped_listeners,
-    offer_continue,
+    suggest_continue_command,
 )
 from streams.doctor.transactions import OpenTransactions
 from streams.errors import UserError
@@ -142,7 +142,9 @@ def _check_connection(facts: ClusterFacts) -> Iterator[DoctorFinding]:
             remedy += "--bootstrap-servers"
         stopped = find_stopped_listeners(_list_addresses(facts))
         if processes := dict.fromkeys(stopped.values()):
-            remedy = "; ".join(f"{describe_stopped(p)}: {offer_continue(p)}" for p in processes)
+            remedy = "; ".join(
+                f"{describe_stopped(p)}: {suggest_continue_command(p)}" for p in processes
+            )
         yield create_error_finding(
             CONNECTION, str(error), "no worker on this machine could work either", remedy
         )

@@ -21,7 +21,7 @@ from streams.doctor.findings import (
     create_fine_finding,
     create_warning_finding,
 )
-from streams.doctor.stopped_processes import offer_continue
+from streams.doctor.stopped_processes import suggest_continue_command
 from streams.membership.group_description import GroupDescription
 from streams.monitoring.group_report import STABLE, GroupReport
 
@@ -89,7 +89,7 @@ def check_zombies(local: list[LocalWorker], report: GroupReport) -> Iterator[Doc
             "it was taken for dead: it "
             + ("hangs, or has just begun" if process is None else "is stopped by a signal")
             + "; what it writes is fenced, and others have its tasks",
-            f"{offer_continue(process)}; or end it and start another one"
+            f"{suggest_continue_command(process)}; or end it and start another one"
             if process is not None
             else "look what it does (`ps`, its log, /health), or end it and start another one",
         )

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Collection
 from typing import TypeAlias
 
-from state.linux_calls import find_listeners, is_stopped
+from state.linux_calls import find_listening_process_ids, is_stopped
 from streams.common.addresses import Address
 
 ProcessId: TypeAlias = int
@@ -20,7 +20,7 @@ def find_stopped_listeners(addresses: Collection[Address]) -> dict[Address, Proc
     found = {}
     for host, port in addresses:
         if host in own:
-            stopped = [each for each in find_listeners(port) if is_stopped(each)]
+            stopped = [each for each in find_listening_process_ids(port) if is_stopped(each)]
             if stopped:
                 found[host, port] = stopped[0]
     return found
@@ -31,6 +31,6 @@ def describe_stopped(process_id: int) -> str:
     return f"process {process_id}, which listens there, is stopped by a signal (SIGSTOP)"
 
 
-def offer_continue(process_id: int) -> str:
+def suggest_continue_command(process_id: int) -> str:
     """Return the command that lets a stopped process go on."""
     return f"let it go on: `kill -CONT {process_id}`"

@@ -52,10 +52,10 @@ def check_uncommitted_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]
     firsts = facts.cluster.admin().fetch_earliest_offsets(without)
     ends = facts.cluster.admin().fetch_latest_offsets(without)
     spans = {p: ends[p] - firsts[p] for p in without if ends[p] > firsts[p]}
-    yield from describe_uncommitted_inputs(list_inputs(spans), policies)
+    yield from describe_uncommitted_inputs(group_uncommitted_inputs_by_topic(spans), policies)
 
 
-def list_inputs(spans: Mapping[Partition, int]) -> list[UncommittedInput]:
+def group_uncommitted_inputs_by_topic(spans: Mapping[Partition, int]) -> list[UncommittedInput]:
     """Group partitions with the offsets that they span by their topics."""
     return [
         UncommittedInput(

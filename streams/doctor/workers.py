@@ -15,7 +15,7 @@ from streams.doctor.findings import (
     create_fine_finding,
     create_warning_finding,
 )
-from streams.doctor.stopped_processes import describe_stopped, offer_continue
+from streams.doctor.stopped_processes import describe_stopped, suggest_continue_command
 from streams.monitoring.scraped_figures import MetricsOutput, Scrape
 from streams.settings.config import StreamsConfig
 
@@ -91,7 +91,7 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
             if process is not None
             else "it hangs, or has just begun: its tasks stand still until the group gives them to "
             "others",
-            f"{offer_continue(process)}; or end it and start another one"
+            f"{suggest_continue_command(process)}; or end it and start another one"
             if process is not None
             else f"find its process (`ss -ltnp 'sport = :{address.rpartition(':')[2]}'`), look at "
             "its log, or end it and start another one",

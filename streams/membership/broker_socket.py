@@ -48,7 +48,7 @@ class WaitLimit:
             raise TimeoutError("no answer in time")
 
 
-def limit_wait(timeout_s: float, is_given_up: Callable[[], bool]) -> WaitLimit:
+def create_wait_limit(timeout_s: float, is_given_up: Callable[[], bool]) -> WaitLimit:
     """Return a limit whose deadline is `timeout_s` from now."""
     return WaitLimit(time.monotonic() + timeout_s, is_given_up)
 
@@ -67,7 +67,7 @@ def connect_socket(address: Address, limit: WaitLimit) -> socket.socket:
             connecting.setblocking(False)
             code = connecting.connect_ex(socket_address)
             if code in (errno.EINPROGRESS, errno.EWOULDBLOCK):
-                part = limit_wait(part_s, limit.is_given_up)
+                part = create_wait_limit(part_s, limit.is_given_up)
                 _wait_until_ready(connecting, selectors.EVENT_WRITE, part)
                 code = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             if code:
@@ -79,7 +79,7 @@ def connect_socket(address: Address, limit: WaitLimit) -> socket.socket:
     raise failure
 
 
-def shake_hands(
+def perform_tls_handshake(
     plain: socket.socket, context: ssl.SSLContext, host: str, limit: WaitLimit
 ) -> ssl.SSLSocket:
     """Begin TLS on a socket that doesn't block. Raises OSError, and closes the socket then."""

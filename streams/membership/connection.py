@@ -32,9 +32,9 @@ from streams.membership.authorization import check_authorized
 from streams.membership.broker_socket import (
     WaitLimit,
     connect_socket,
-    limit_wait,
+    create_wait_limit,
+    perform_tls_handshake,
     read_bytes,
-    shake_hands,
 )
 from streams.membership.kafka_release import explain_missing_api
 from streams.membership.response_schemas import RESPONSE_SCHEMAS
@@ -122,7 +122,7 @@ class BrokerConnection:
         self._security = security
         self._correlation_ids = itertools.count()
         self._reauthenticate_at_s = float("inf")
-        limit = limit_wait(timeout_s, is_given_up)
+        limit = create_wait_limit(timeout_s, is_given_up)
         try:
             self._socket = connect_socket(address, limit)
         except OSError as error:
@@ -159,8 +159,8 @@ class BrokerConnection:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         with self._lock, self._close_on_failure():
             if time.monotonic() >= self._reauthenticate_at_s:
-                self._renew_session(limit_wait(self._timeout_s, is_given_up))
-            return self._exchange_messages(request, limit_wait(timeout_s, is_given_up))
+                self._renew_session(create_wait_limit(self._timeout_s, is_given_up))
+            return self._exchange_messages(request, create_wait_limit(timeout_s, is_given_up))
 
     def close(self) -> None:
         self._socket.close()
@@ -173,7 +173,7 @@ class BrokerConnection:
     def _begin_tls(self, context: ssl.SSLContext, limit: WaitLimit) -> None:
         """Begin TLS. Raises AuthenticationError, or ConnectionLost for a mere network error."""
         try:
-            self._socket = shake_hands(self._socket, context, self._address[0], limit)
+            self._socket = perform_tls_handshake(self._socket, context, self._address[0], limit)
         except OSError as error:
             self._socket.close()
             raise self._translate_network_error(error, "in the TLS handshake") from error

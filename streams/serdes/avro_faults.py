@@ -40,7 +40,7 @@ class _FaultFinder:
 
     def find_fault(self, schema: AvroType) -> AvroMismatch | None:
         try:
-            self._walk_value(schema, 0)
+            self._read_value_or_raise_fault(schema, 0)
         except AvroMismatch as misfit:
             return misfit
         except RecursionError:
@@ -49,27 +49,27 @@ class _FaultFinder:
             return AvroMismatch(f"{left} bytes are left after a message of {schema.name}")
         return None
 
-    def _walk_value(self, schema: AvroType, depth: int) -> None:
+    def _read_value_or_raise_fault(self, schema: AvroType, depth: int) -> None:
         """Walk through a value, and raise AvroMismatch with its place below this value."""
         try:
             match schema.kind:
                 case "union":
-                    self._walk_union(schema, depth)
+                    self._read_union_or_raise_fault(schema, depth)
                 case "array" | "map":
-                    self._walk_blocks(schema, depth)
+                    self._read_blocks_or_raise_fault(schema, depth)
                 case kind if kind in RECORDS:
-                    self._walk_record(schema, depth)
+                    self._read_record_or_raise_fault(schema, depth)
                 case "fastavro":
                     assert schema.underlying is not None
-                    self._walk_value(schema.underlying, depth)
+                    self._read_value_or_raise_fault(schema.underlying, depth)
                 case _:
-                    self._walk_scalar(schema)
+                    self._read_scalar_or_raise_fault(schema)
         except IndexError:
             raise AvroMismatch(f"its bytes end within {schema.name}") from None
         except BadBytes as error:
             raise AvroMismatch(f"its bytes are no {schema.name}: {error}") from None
 
-    def _walk_scalar(self, schema: AvroType) -> None:
+    def _read_scalar_or_raise_fault(self, schema: AvroType) -> None:
         data, begin = self._data, self._at
         match schema.kind:
             case "boolean":
@@ -83,7 +83,7 @@ class _FaultFinder:
             case "bytes":
                 self._at = skip_sized(data, begin)
             case "string":
-                self._walk_text()
+                self._read_text_or_raise_fault()
             case "enum":
                 count = len(schema.properties["symbols"])
                 self._at = read_choice(data, begin, count, "symbols")[1]
@@ -92,7 +92,7 @@ class _FaultFinder:
                 if self._at > len(data):
                     raise IndexError
 
-    def _walk_text(self) -> str:
+    def _read_text_or_raise_fault(self) -> str:
         end = skip_sized(self._data, self._at)
         _, begin = read_block(self._data, self._at)
         self._at = end
@@ -101,22 +101,22 @@ class _FaultFinder:
         except UnicodeDecodeError as error:
             raise BadBytes(f"it is no UTF-8: {error}") from None
 
-    def _walk_union(self, union: AvroType, depth: int) -> None:
+    def _read_union_or_raise_fault(self, union: AvroType, depth: int) -> None:
         number, self._at = read_choice(self._data, self._at, len(union.branches), "branches")
-        self._walk_value(union.branches[number >> 1], depth)
+        self._read_value_or_raise_fault(union.branches[number >> 1], depth)
 
-    def _walk_record(self, record: AvroType, depth: int) -> None:
+    def _read_record_or_raise_fault(self, record: AvroType, depth: int) -> None:
         if depth >= DEPTH_MAX:
             raise AvroMismatch(f"it is nested more than {DEPTH_MAX} deep")
         name = ""
         try:
             for each in record.fields:
                 name = each.name
-                self._walk_value(each.type, depth + 1)
+                self._read_value_or_raise_fault(each.type, depth + 1)
         except AvroMismatch as misfit:
             raise misfit.in_parent(f".{name}") from None
 
-    def _walk_blocks(self, schema: AvroType, depth: int) -> None:
+    def _read_blocks_or_raise_fault(self, schema: AvroType, depth: int) -> None:
         assert schema.items is not None
         place = 0
         while True:
@@ -134,9 +134,9 @@ class _FaultFinder:
             for _ in range(count):
                 step = f"[{place}]"
                 if schema.kind == "map":
-                    step = f"[{self._walk_text()!r}]"
+                    step = f"[{self._read_text_or_raise_fault()!r}]"
                 try:
-                    self._walk_value(schema.items, depth + 1)
+                    self._read_value_or_raise_fault(schema.items, depth + 1)
                 except AvroMismatch as misfit:
                     raise misfit.in_parent(step) from None
                 place += 1

@@ -43,13 +43,13 @@ def create_type_error(kind: str, value: Any, hint: str = "") -> AvroMismatch:
     return AvroMismatch(f"{kind} needs {hint or kind}, got {describe_value(value)}")
 
 
-def _check_null(value: Any) -> Any:
+def _require_null(value: Any) -> Any:
     if value is not None:
         raise create_type_error("null", value, "None")
     return value
 
 
-def _check_boolean(value: Any) -> Any:
+def _require_boolean(value: Any) -> Any:
     if type(value) is not bool:
         raise create_type_error("boolean", value, "bool")
     return value
@@ -93,27 +93,27 @@ def _require_double(value: Any) -> Any:
     return value
 
 
-def _check_string(value: Any) -> Any:
+def _require_string(value: Any) -> Any:
     if type(value) is not str:
         raise create_type_error("string", value, "str")
     return value
 
 
-def _check_bytes(value: Any) -> Any:
+def _require_bytes(value: Any) -> Any:
     if type(value) is not bytes:
         raise create_type_error("bytes", value)
     return value
 
 
 _CHECKS: dict[str, Convert] = {
-    "null": _check_null,
-    "boolean": _check_boolean,
+    "null": _require_null,
+    "boolean": _require_boolean,
     "int": _require_int,
     "long": _require_long,
     "float": _require_float,
     "double": _require_double,
-    "string": _check_string,
-    "bytes": _check_bytes,
+    "string": _require_string,
+    "bytes": _require_bytes,
 }
 
 

@@ -15,7 +15,7 @@ from state.shown_values import describe_value
 from streams.serdes.serde import Serde
 
 
-def _check_bytes(value: builtins.bytes) -> builtins.bytes:
+def _require_bytes(value: builtins.bytes) -> builtins.bytes:
     if not isinstance(value, builtins.bytes):
         raise TypeError(f"needs bytes, got {describe_value(value)}")
     return value
@@ -71,4 +71,4 @@ float64: Serde[float] = _create_fixed_size_serde(
     "float64", ">d", float, "float, or int that equals one"
 )
 none: Serde[None] = Serde("none", _refuse_to_serialize, _refuse_to_deserialize)
-bytes: Serde[builtins.bytes] = Serde("bytes", _check_bytes, _check_bytes)  # noqa: A001  the public name
+bytes: Serde[builtins.bytes] = Serde("bytes", _require_bytes, _require_bytes)  # noqa: A001  the public name

@@ -56,7 +56,7 @@ def create_comparison(writer: Any, reader: Any) -> Compare | None:
 
     def compare(data: bytes) -> None:
         written, read = writer_class.FromString(data), reader_class.FromString(data)
-        _compare_messages(pair, written, read, "value")
+        _refuse_differing_messages(pair, written, read, "value")
 
     return compare
 
@@ -142,7 +142,7 @@ def _keeps_every_value(written: Any, read: Any) -> bool:
     return written.enum_type.is_closed and numbers.issuperset(written.enum_type.values_by_number)
 
 
-def _compare_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
+def _refuse_differing_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
     """Raise ProtobufMismatch for the first field that writer and reader do not have alike."""
     for oneof, fields in pair.oneofs:
         names = [each.name for each in fields if _list_values(each, written)]
@@ -158,10 +158,12 @@ def _compare_messages(pair: _Pair, written: Any, read: Any, path: str) -> None:
                 "number"
             )
     for its, ours, parts in pair.parts:
-        _compare_parts(parts, its, written, ours, read, f"{path}.{ours.name}")
+        _refuse_differing_parts(parts, its, written, ours, read, f"{path}.{ours.name}")
 
 
-def _compare_parts(parts: _Pair, its: Any, written: Any, ours: Any, read: Any, path: str) -> None:
+def _refuse_differing_parts(
+    parts: _Pair, its: Any, written: Any, ours: Any, read: Any, path: str
+) -> None:
     """Compare the messages that two fields hold, of which each has as many as the other."""
     if _is_map(its):
         entries, found = getattr(written, its.name), getattr(read, ours.name)
@@ -169,13 +171,15 @@ def _compare_parts(parts: _Pair, its: Any, written: Any, ours: Any, read: Any, p
             raise ProtobufMismatch(f"{path}: {len(entries)} entries written, {len(found)} read")
         for key in entries:
             held, kept = _create_entry(its, entries[key]), _create_entry(ours, found[key])
-            _compare_messages(parts, held, kept, f"{path}[{quote_value(key)}]")
+            _refuse_differing_messages(parts, held, kept, f"{path}[{quote_value(key)}]")
     elif its.is_repeated:
         several = zip(getattr(written, its.name), getattr(read, ours.name), strict=True)
         for index, (held, kept) in enumerate(several):
-            _compare_messages(parts, held, kept, f"{path}[{index}]")
+            _refuse_differing_messages(parts, held, kept, f"{path}[{index}]")
     elif written.HasField(its.name):
-        _compare_messages(parts, getattr(written, its.name), getattr(read, ours.name), path)
+        _refuse_differing_messages(
+            parts, getattr(written, its.name), getattr(read, ours.name), path
+        )
 
 
 def _create_entry(field: Any, value: Any) -> Any:

@@ -49,7 +49,7 @@ class WriterSchemas:
         self._schemas: dict[Any, Any] = {}
         self._last = local()
         if callable(self._take_id):  # else confluent-kafka refuses it by name
-            settings[_ID_DESERIALIZER] = self._take_observed
+            settings[_ID_DESERIALIZER] = self._take_id_and_note_schema
 
     @property
     def last(self) -> WrittenMessage:
@@ -57,7 +57,7 @@ class WriterSchemas:
         found: WrittenMessage = self._last.message
         return found
 
-    def _take_observed(self, data: bytes, context: Any, schema_id: Any) -> io.BytesIO:
+    def _take_id_and_note_schema(self, data: bytes, context: Any, schema_id: Any) -> io.BytesIO:
         try:
             content: io.BytesIO = self._take_id(data, context, schema_id)
         except Exception:

@@ -96,7 +96,7 @@ def check_interpreter(executable: str) -> None:
         )
 
 
-def choose_interpreter() -> None:
+def set_worker_interpreter_or_refuse() -> None:
     """Set PYSPARK_PYTHON to this process's own interpreter, unless it is set.
 
     Raises ConfigError if it names an interpreter of another environment.

@@ -32,7 +32,7 @@ from streams.spark.environment import (
     check_environment,
     check_java,
     check_packages,
-    choose_interpreter,
+    set_worker_interpreter_or_refuse,
 )
 
 MASTER = "local[*]"
@@ -130,7 +130,7 @@ def _create_session(
             PATH_VARIABLE if forks_ready_workers else "PYTHONPATH", verbose=verbose
         )
         if master.startswith("local"):
-            choose_interpreter()
+            set_worker_interpreter_or_refuse()
             chosen |= {
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",

@@ -299,7 +299,7 @@ class InMemoryProducer:
         """Drop the queued records, and leave the transaction open."""
         self._queue = []
 
-    def close(self) -> bool:
+    def try_abort_and_close(self) -> bool:
         """Drop the queued records, abort the transaction, and return True."""
         self._drop_uncommitted_work()
         return True

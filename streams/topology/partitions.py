@@ -77,8 +77,8 @@ def derive_partition_counts(
         if not derived:
             break
         counts |= derived
-    for group in _merge_overlapping(copartitioned):
-        _equalize_counts(group, counts, declared_counts, fixed)
+    for group in _merge_overlapping_groups(copartitioned):
+        _set_equal_counts_or_refuse(group, counts, declared_counts, fixed)
     return counts
 
 
@@ -121,7 +121,7 @@ def _find_largest_count(topics: Iterable[str], counts: Mapping[str, int]) -> int
     return max(counts[topic] for topic in topics if topic in counts)
 
 
-def _merge_overlapping(groups: Iterable[Iterable[str]]) -> list[set[str]]:
+def _merge_overlapping_groups(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     """Merge groups that have a topic in common."""
     merged: list[set[str]] = []
     for each in groups:
@@ -133,7 +133,7 @@ def _merge_overlapping(groups: Iterable[Iterable[str]]) -> list[set[str]]:
     return merged
 
 
-def _equalize_counts(
+def _set_equal_counts_or_refuse(
     group: set[str],
     counts: dict[str, int],
     declared_counts: Mapping[str, int | None],

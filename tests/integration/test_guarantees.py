@@ -110,11 +110,11 @@ def test_only_an_offset_shows_the_group_who_writes(topics: Topics, new_worker: N
         if offsets:
             with pytest.raises(TaskMigrated, match=r"nknown member|generation"):
                 zombie.send_offsets_to_transaction(offsets, stale)
-            zombie.close()
+            zombie.try_abort_and_close()
         else:
             zombie.send_offsets_to_transaction(offsets, stale)
             zombie.commit_transaction()
-            zombie.close()
+            zombie.try_abort_and_close()
         strays = [pair for pair in topics.committed() if pair.value == b"stray"]
         assert len(strays) == 1, "the one without an offset, and it alone"
     worker.finish()

@@ -261,7 +261,7 @@ class World:
         for name in ("__consumer_offsets", "__transaction_state"):
             topic = broker.topics.find_including_hidden(name)
             if self.setting.compacts and topic and topic.configs != COMPACTED_SOON:
-                broker.topics.replace_configs(name, COMPACTED_SOON)
+                broker.topics.save_and_replace_configs(name, COMPACTED_SOON)
 
     def _config(self) -> BrokerConfig:
         setting = self.setting

@@ -95,7 +95,7 @@ class ClassicMembership:
         It is called before the shard clears its state.
         """
         for group in shard.state.classic.values():
-            self.release_group(group, Code.NOT_COORDINATOR)
+            self.cancel_timers_and_answer_pending(group, Code.NOT_COORDINATOR)
 
     def close(self) -> None:
         """Cancel all timers."""
@@ -103,7 +103,7 @@ class ClassicMembership:
 
     # Conversions from and to consumer groups
 
-    def release_group(self, group: ClassicGroup, code: Code) -> None:
+    def cancel_timers_and_answer_pending(self, group: ClassicGroup, code: Code) -> None:
         """Cancel a group's timers and answer its pending requests with the code."""
         group_id = group.group_id
         for member_id in (*group.members, *group.pending_join, ""):
@@ -111,9 +111,9 @@ class ClassicMembership:
                 self._timers.cancel_timer((due, group_id, member_id))
         for member_id in group.joining:
             answer = JoinAnswer(code=code, member_id=member_id)
-            _call_waiting(self._join_callbacks, group_id, member_id, answer)
+            _call_waiting_callback(self._join_callbacks, group_id, member_id, answer)
         for member_id in group.syncing:
-            _call_waiting(self._sync_callbacks, group_id, member_id, SyncAnswer(code=code))
+            _call_waiting_callback(self._sync_callbacks, group_id, member_id, SyncAnswer(code=code))
 
     def adopt_group(
         self, shard: GroupShard, group: ClassicGroup, cause: ClassicRebalanceCause | None
@@ -239,9 +239,9 @@ class ClassicMembership:
             case KeepJoinState(changed_group, is_saved):
                 keep_join_state(shard.state.classic, changed_group, is_saved=is_saved)
             case AnswerJoin(member_id, join_answer):
-                _call_waiting(self._join_callbacks, group_id, member_id, join_answer)
+                _call_waiting_callback(self._join_callbacks, group_id, member_id, join_answer)
             case AnswerSync(member_id, sync_answer):
-                _call_waiting(self._sync_callbacks, group_id, member_id, sync_answer)
+                _call_waiting_callback(self._sync_callbacks, group_id, member_id, sync_answer)
             case CountRebalanceStart(cause, generation):
                 shard.classic_counters.count_rebalance_start(group_id, cause.value)
                 logger.info("%s: generation %d ends: %s", group_id, generation, cause.value)
@@ -279,7 +279,7 @@ class ClassicMembership:
             self._timers.set_timer(key, RETRY_MS)
 
 
-def _call_waiting(
+def _call_waiting_callback(
     callbacks: dict[tuple[str, str], Callable[[A], None]], group_id: str, member_id: str, answer: A
 ) -> None:
     callback = callbacks.pop((group_id, member_id), None)

@@ -141,7 +141,9 @@ class ConsumerEffectExecutor:
                 self.drop_group(shard, group_id, member_ids)
             case DropClassicGroup(classic_group):
                 logger.info("%s is a consumer group from now on", group_id)
-                self._classic_membership.release_group(classic_group, Code.REBALANCE_IN_PROGRESS)
+                self._classic_membership.cancel_timers_and_answer_pending(
+                    classic_group, Code.REBALANCE_IN_PROGRESS
+                )
             case AdoptClassicGroup(classic_group, must_rebalance):
                 logger.info("%s is a classic group from now on", group_id)
                 cause = ClassicRebalanceCause.CONVERTED if must_rebalance else None

@@ -136,8 +136,8 @@ def has_nothing_new(
 ) -> bool:
     """Return whether neither the member reports anything nor the group has anything for it.
 
-    Nearly all heartbeats are such, and `keep_member` decides them. For those of which this can't be
-    said at a glance, such as a static member's, it is False.
+    Nearly all heartbeats are such, and `decide_unchanged_heartbeat` decides them. For those of
+    which this can't be said at a glance, such as a static member's, it is False.
     """
     member = group.members.get(command.member_id)
     return (
@@ -162,7 +162,7 @@ def has_nothing_new(
 
 
 @lru_cache(4_096)  # a member's decision is the same until it or its group changes
-def keep_member(
+def decide_unchanged_heartbeat(
     member_id: str, epoch: int, session_timeout_ms: int, heartbeat_interval_ms: int
 ) -> Decision[Record, ConsumerHeartbeatAnswer]:
     """Decide a heartbeat with nothing new as `join_or_stay_in_group` does: its session restarts."""

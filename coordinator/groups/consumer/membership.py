@@ -30,9 +30,9 @@ from coordinator.groups.consumer.epoch_cause import GroupEpochCause
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
     ConsumerHeartbeatAnswer,
+    decide_unchanged_heartbeat,
     has_nothing_new,
     join_or_stay_in_group,
-    keep_member,
     require_member,
 )
 from coordinator.groups.consumer.leave import leave_temporarily
@@ -138,7 +138,7 @@ class ConsumerMembership:
         transient_state = shard.transient_states.get(group.group_id)
         if has_nothing_new(group, command, transient_state, self._topics):
             settings = self._settings_of(group.group_id)
-            decision = keep_member(
+            decision = decide_unchanged_heartbeat(
                 command.member_id,
                 command.epoch,
                 settings.session_timeout_ms,

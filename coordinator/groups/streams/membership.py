@@ -180,7 +180,9 @@ class StreamsMembership:
         answer = self.executor.execute_decision(shard, group_id, decision)
         if classic is not None:
             logger.info("%s is a streams group from now on", group_id)
-            self._classic_membership.release_group(classic, Code.REBALANCE_IN_PROGRESS)
+            self._classic_membership.cancel_timers_and_answer_pending(
+                classic, Code.REBALANCE_IN_PROGRESS
+            )
         return answer
 
     def _handle_leave(self, shard: GroupShard, command: StreamsHeartbeat) -> StreamsHeartbeatAnswer:

@@ -174,7 +174,7 @@ class LoggedStore:
         """Return a checkpoint at `position`, with the end of the committed records in the store."""
         return StoreCheckpoint(position, topic_id, written_ms, committed_end=self.committed_end)
 
-    def log_changes(self, producer: ProducerClient, undelivered: list[str]) -> None:
+    def send_changes_to_changelog(self, producer: ProducerClient, undelivered: list[str]) -> None:
         """Send each changed key of the store to its changelog.
 
         `changelog_position` is known when all is delivered, or `undelivered` says why it was not.

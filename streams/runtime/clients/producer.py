@@ -286,7 +286,7 @@ class StreamsProducer:
             self.poll_delivery_reports()
         del self._producer, self.produce
 
-    def close(self) -> bool:
+    def try_abort_and_close(self) -> bool:
         """Close the producer, and abort an open transaction so that nobody waits for it.
 
         Returns False if that was not possible: no broker answered, or the producer was fenced.

@@ -40,7 +40,12 @@ def call_while_usable(
     """
     checks_left = limit_s / CHECK_INTERVAL_S
     answers: SimpleQueue[_Answer] = SimpleQueue()
-    Thread(target=_run_call, args=(answers, function, arguments), name="call", daemon=True).start()
+    Thread(
+        target=_run_call_and_queue_answer,
+        args=(answers, function, arguments),
+        name="call",
+        daemon=True,
+    ).start()
     while True:
         try:
             answer = answers.get(timeout=CHECK_INTERVAL_S)
@@ -55,7 +60,7 @@ def call_while_usable(
         return answer.result
 
 
-def _run_call(
+def _run_call_and_queue_answer(
     answers: SimpleQueue[_Answer], function: Callable[..., Any], arguments: tuple[Any, ...]
 ) -> None:
     """Call the function, and put what it returns or raises into `answers`."""

@@ -178,7 +178,7 @@ class RefusedWrites:
         self._failures[place, is_refusal] += 1
         return self._failures[place, is_refusal]
 
-    def guard_produce(
+    def wrap_produce_if_searching(
         self, context: WritingContext, producer: ProducerClient
     ) -> Callable[..., None]:
         """Return the function with which a task writes records: `produce`, unless one searches."""
@@ -186,7 +186,7 @@ class RefusedWrites:
             return producer.produce
         return _SingleWriter(self, context, producer).write
 
-    def guard_changelogs(self, producer: ProducerClient) -> ProducerClient:
+    def wrap_changelog_producer_if_searching(self, producer: ProducerClient) -> ProducerClient:
         """Return the producer for changelogs, which writes one by one if one searches."""
         if not self.is_searching:
             return producer

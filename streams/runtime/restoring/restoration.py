@@ -219,7 +219,8 @@ def log_restored_store(done: RestoreProgress) -> None:
 def to_changelog_entries(messages: Iterable[Any]) -> Iterator[ChangelogEntry]:
     """Yield the changelog entry of each message.
 
-    A timestamp of 0 in a store is negative in its changelog (`LoggedStore.log_changes`).
+    A timestamp of 0 in a store is negative in its changelog
+    (`LoggedStore.send_changes_to_changelog`).
     """
     return (
         (m.key(), m.value(), time_ms if (time_ms := m.timestamp()[1]) > 0 else 0) for m in messages

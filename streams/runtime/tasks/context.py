@@ -144,7 +144,7 @@ class TaskContext:
         self.produce = (
             producer.produce
             if refused_writes is None
-            else refused_writes.guard_produce(self, producer)
+            else refused_writes.wrap_produce_if_searching(self, producer)
         )
         for store in stores.values():
             store.clock = self.timestamp_ms

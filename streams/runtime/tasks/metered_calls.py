@@ -132,7 +132,7 @@ class OpenIterators:
         """Return the wall-clock time at which the oldest one began; None if none is open."""
         return min(list(self._opened_at_ms.values()), default=None)
 
-    def follow_iterator(self, iterator: Iterator[Any]) -> Iterator[Any]:
+    def track_iterator_while_open(self, iterator: Iterator[Any]) -> Iterator[Any]:
         """Yield what an iterator yields, which counts as open from its first step on."""
         self._number += 1
         number, began_at_s = self._number, self._monotonic_s()
@@ -143,11 +143,13 @@ class OpenIterators:
             del self._opened_at_ms[number]
             self.durations.observe_since(began_at_s)
 
-    def follow_results(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_call_to_track_iterator(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls `call`, and follows the iterator that it returns."""
 
         def follow_result(*arguments: Any, **options: Any) -> Any:
             result = call(*arguments, **options)
-            return self.follow_iterator(result) if isinstance(result, Iterator) else result
+            return (
+                self.track_iterator_while_open(result) if isinstance(result, Iterator) else result
+            )
 
         return follow_result

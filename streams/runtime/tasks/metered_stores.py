@@ -110,7 +110,7 @@ def meter_store(store: StateStore, kind: StoreKind, clocks: Clocks, *, details: 
         meter.meter_operations(store, kind)
     if kind is not StoreKind.BUFFER:
         for method in _ITERATOR_METHODS:
-            _replace_method(store, method, meter.iterators.follow_results)
+            _replace_method(store, method, meter.iterators.wrap_call_to_track_iterator)
     return meter
 
 

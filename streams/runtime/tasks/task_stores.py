@@ -226,10 +226,10 @@ class TaskStores:
         """Return, as entries of the metadata, which commits wrote stores without a changelog."""
         return self.unlogged_commits.prepare_commit(commit_number, self._written_unlogged)
 
-    def log_changes(self, producer: ProducerClient) -> None:
+    def send_changes_to_changelog(self, producer: ProducerClient) -> None:
         """Send each changed key of every logged store to the store's changelog."""
         for logged in self.logged.values():
-            logged.log_changes(producer, self._undelivered)
+            logged.send_changes_to_changelog(producer, self._undelivered)
 
     def find_store_of_changelog(self, topic: str) -> str | None:
         """Return the name of the store that a changelog is of, or None."""

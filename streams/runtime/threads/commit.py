@@ -128,24 +128,26 @@ class TaskCommitter:
         for producer, together in shared:
             for task in together:
                 try:
-                    task.stores.log_changes(refused_writes.guard_changelogs(producer))
+                    task.stores.send_changes_to_changelog(
+                        refused_writes.wrap_changelog_producer_if_searching(producer)
+                    )
                 except ChangeTooLarge as error:
                     raise _create_large_value_refusal(task, error, refused_writes) from error
         for producer, together in shared:
-            with self._name_task(together, dirty):
+            with self._translate_to_task_outcome(together, dirty):
                 producer.flush()
         self._on_step(CommitStep.PRODUCED)
         positions = self._consumer.next_offsets(p for task in dirty for p in task.positions)
         for task in dirty:
             task.set_positions_to_commit(positions, now_ms)
         for producer, together in shared:
-            with self._name_task(together, dirty):
+            with self._translate_to_task_outcome(together, dirty):
                 self._commit_group(producer, together, now_ms)
         refused_writes.note_commit(now_ms)
         return len(dirty)
 
     @contextmanager
-    def _name_task(self, together: list[Task], dirty: list[Task]) -> Iterator[None]:
+    def _translate_to_task_outcome(self, together: list[Task], dirty: list[Task]) -> Iterator[None]:
         """Add the task's name to an OutcomeUnknown of the block if its producer is one task's.
 
         `together` are the transaction's tasks, `dirty` those of the commit.

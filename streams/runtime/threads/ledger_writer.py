@@ -93,10 +93,10 @@ def _pop_record_orders_and_lookups(
         if runs is not None:
             orders[task.name] = encode_order(runs)
             lookups[task.name] = states
-    return fit_orders(orders, lookups, ORDER_BYTES_MAX)
+    return limit_orders_to_bytes(orders, lookups, ORDER_BYTES_MAX)
 
 
-def fit_orders(
+def limit_orders_to_bytes(
     orders: Mapping[str, str], lookups: Mapping[str, Mapping[str, str]], bytes_max: int
 ) -> LedgerOrders:
     """Return the orders of tasks, and the states of their steps, that fit into a record together.

@@ -116,7 +116,7 @@ class ThreadMeasurements:
         began_at_ms = now_ms - seconds * 1_000
         count, is_looked_at = 0, False
         for _, messages in runs:
-            if sample := self._add_run(task, messages, began_at_ms):
+            if sample := self._count_run_and_return_sample(task, messages, began_at_ms):
                 is_looked_at = True
                 if self._measures_lateness:
                     timings.add_lateness(sample)
@@ -142,14 +142,16 @@ class ThreadMeasurements:
             timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
         return timings
 
-    def _add_run(self, task: str, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
+    def _count_run_and_return_sample(
+        self, task: str, messages: Sequence[Any], began_at_ms: float
+    ) -> Sequence[Any]:
         """Add records of one partition of a task, and return those that were looked at, if any."""
         topic: str = messages[0].topic()
         source = task, topic
         measured = self.sources.get(source)
         if measured is None:
             measured = self.sources[source] = SourceMeasurements(topic, self._monotonic_s)
-        return measured.add_run(messages, began_at_ms)
+        return measured.count_run_and_return_sample(messages, began_at_ms)
 
     def drop_uncommitted(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""

@@ -227,6 +227,6 @@ class TaskProducers:
         ends by its own.
         """
         if self._is_closing_in_order:
-            self._is_closing_in_order = producer.close()
+            self._is_closing_in_order = producer.try_abort_and_close()
         else:
             producer.discard()

@@ -68,7 +68,7 @@ class StandbyTasks:
         Their directories and stores stay open: what is left to restore is what came since.
         """
         promoted = [n for n, t in self.by_name.items() if active.get(n) == set(t.partitions)]
-        if followed := self._end_following(promoted):
+        if followed := self._end_following_and_return_restoring(promoted):
             self._restorer.promote_tasks(followed)
         return {name: self.by_name.pop(name) for name in promoted}
 
@@ -124,7 +124,7 @@ class StandbyTasks:
         Each is closed whatever the others raise, also if the restorer's thread has ended: then
         nobody uses the stores.
         """
-        followed = self._end_following(names)
+        followed = self._end_following_and_return_restoring(names)
         with ExitStack() as steps:
             for name in names:
                 steps.callback(self._close_task, self.by_name.pop(name))
@@ -138,7 +138,7 @@ class StandbyTasks:
             self._task_creator.lifetimes.note_closed()
             self._task_offsets.remember_as_dormant_before_closing(task, self._thread_name)
 
-    def _end_following(self, names: Iterable[str]) -> list[str]:
+    def _end_following_and_return_restoring(self, names: Iterable[str]) -> list[str]:
         """Change the named tasks to CREATED, and return those that the restorer has."""
         followed = [n for n in names if self.by_name[n].state is TaskState.STANDBY]
         for name in followed:

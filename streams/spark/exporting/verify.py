@@ -71,7 +71,7 @@ def verify_exports(
     looked_at = run_in_spark_tasks(spark, inspect_file, [path.resolve() for path, _ in listed])
     readable = []
     for (path, file), found in zip(listed, looked_at, strict=True):
-        wrong += _compare_file(path, file, found)
+        wrong += _describe_file_differences(path, file, found)
         if found.records is not None:
             readable.append(str(path))
     gone: list[str] = []
@@ -132,7 +132,9 @@ def _find_foreign_files(directory: Path, chain: ManifestChain) -> Iterator[str]:
             yield f"{path} is in no manifest"
 
 
-def _compare_file(path: Path, file: ExportedFile, inspection: FileInspection) -> Iterator[str]:
+def _describe_file_differences(
+    path: Path, file: ExportedFile, inspection: FileInspection
+) -> Iterator[str]:
     """Yield a line for each difference between a file and what its manifest says."""
     if inspection.bytes is None:
         yield f"{path} " + (

@@ -71,18 +71,18 @@ def _read_type(words: list[str]) -> types.DataType:
     if name not in _NESTED:
         known = ", ".join([*_PRIMITIVE_TYPES, "decimal(p,s)", "array<>", "map<,>", "struct<>"])
         raise ValueError(f"{name!r} is none of {known}")
-    _expect_word(words, "<")
+    _pop_required_word(words, "<")
     found: types.DataType
     match name:
         case "array":
             found = types.ArrayType(_read_type(words))
         case "map":
             key = _read_type(words)
-            _expect_word(words, ",")
+            _pop_required_word(words, ",")
             found = types.MapType(key, _read_type(words))
         case _:
             found = _read_fields(words, end_word=">")
-    _expect_word(words, ">")
+    _pop_required_word(words, ">")
     return found
 
 
@@ -97,25 +97,25 @@ def _read_fields(words: list[str], end_word: str) -> types.StructType:
             raise ValueError(f"a field's name can't be {name!r}")
         if name in found.names:
             raise ValueError(f"field {name!r} is there twice")
-        _try_skip_word(words, ":")
+        _try_pop_word(words, ":")
         found.add(name, _read_type(words))
         # What follows makes no difference to how a value is read.
-        if _try_skip_word(words, "not"):
-            _expect_word(words, "null")
-        if _try_skip_word(words, "comment"):
+        if _try_pop_word(words, "not"):
+            _pop_required_word(words, "null")
+        if _try_pop_word(words, "comment"):
             words.pop()
         if "".join(words[-1:]) == end_word:
             return found
-        _expect_word(words, ",")
+        _pop_required_word(words, ",")
 
 
 def _read_decimal(words: list[str]) -> types.DecimalType:
     """Read precision and scale of a decimal, (10, 0) if they are not given."""
     precision, scale = 10, 0
-    if _try_skip_word(words, "("):
+    if _try_pop_word(words, "("):
         precision = _read_number(words)
-        scale = _read_number(words) if _try_skip_word(words, ",") else 0
-        _expect_word(words, ")")
+        scale = _read_number(words) if _try_pop_word(words, ",") else 0
+        _pop_required_word(words, ")")
     if not 0 <= scale <= precision <= _DECIMAL_DIGITS_MAX or not precision:
         raise ValueError(f"decimal({precision},{scale}) can't be")
     return types.DecimalType(precision, scale)
@@ -129,7 +129,7 @@ def _read_number(words: list[str]) -> int:
     return int(word)
 
 
-def _try_skip_word(words: list[str], wanted: str) -> bool:
+def _try_pop_word(words: list[str], wanted: str) -> bool:
     """Read the next word if it is `wanted`, and return whether it was."""
     if not words or words[-1].lower() != wanted:
         return False
@@ -137,7 +137,7 @@ def _try_skip_word(words: list[str], wanted: str) -> bool:
     return True
 
 
-def _expect_word(words: list[str], wanted: str) -> None:
+def _pop_required_word(words: list[str], wanted: str) -> None:
     """Read a word, and raise ValueError if it is another one than `wanted`."""
     found = words.pop()
     if found.lower() != wanted:

@@ -267,7 +267,7 @@ class EpochAttempt:
 
     def close(self) -> None:
         """Close the producer, which aborts a transaction that was not committed."""
-        self._producer.close()
+        self._producer.try_abort_and_close()
 
     def __str__(self) -> str:
         return _describe_epoch_write(self._sink, self._partition, self._epoch)

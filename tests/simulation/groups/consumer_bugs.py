@@ -155,7 +155,7 @@ def a_heartbeat_does_not_prolong_the_session(world: World) -> Iterator[None]:
 
     with (
         replaced(membership, "join_or_stay_in_group", make),
-        replaced(membership, "keep_member", make),
+        replaced(membership, "decide_unchanged_heartbeat", make),
     ):
         yield
 

@@ -38,9 +38,9 @@ class Opened:
 def test_what_is_set_for_this_broker_holds_before_what_is_set_for_all(tmp_path: Path) -> None:
     opened = Opened(tmp_path, message_max_bytes=7)
     dynamic = opened.dynamic
-    dynamic.replace_configs(BROKER, "", {MAX_BYTES: "8"})
+    dynamic.save_and_replace_configs(BROKER, "", {MAX_BYTES: "8"})
     assert dynamic.effective_config().message_max_bytes == 8
-    dynamic.replace_configs(BROKER, "1", {MAX_BYTES: "9"})
+    dynamic.save_and_replace_configs(BROKER, "1", {MAX_BYTES: "9"})
     assert dynamic.effective_config().message_max_bytes == 9
     assert dynamic.list_config_synonyms("message_max_bytes") == [
         (MAX_BYTES, "9", ConfigSource.DYNAMIC_BROKER),
@@ -54,7 +54,9 @@ def test_what_is_set_for_this_broker_holds_before_what_is_set_for_all(tmp_path: 
 def test_settings_with_which_the_broker_could_not_start_are_not_kept(tmp_path: Path) -> None:
     dynamic = Opened(tmp_path).dynamic
     with pytest.raises(Refused, match="must not be above") as refused:
-        dynamic.replace_configs(BROKER, "1", {"group.consumer.assignment.interval.ms": "15001"})
+        dynamic.save_and_replace_configs(
+            BROKER, "1", {"group.consumer.assignment.interval.ms": "15001"}
+        )
     assert refused.value.code is Code.INVALID_REQUEST
     assert (
         dynamic.configs_of_resource(BROKER, "1"),
@@ -64,10 +66,10 @@ def test_settings_with_which_the_broker_could_not_start_are_not_kept(tmp_path: P
 
 def test_what_was_set_is_there_when_the_directory_is_opened_again(tmp_path: Path) -> None:
     first = Opened(tmp_path)
-    first.dynamic.replace_configs(GROUP, "g", {"streams.num.standby.replicas": "1"})
-    first.dynamic.replace_configs(BROKER, "1", {MAX_BYTES: "9"})
-    first.dynamic.replace_configs(GROUP, "gone", {"streams.num.standby.replicas": "1"})
-    first.dynamic.replace_configs(GROUP, "gone", {})
+    first.dynamic.save_and_replace_configs(GROUP, "g", {"streams.num.standby.replicas": "1"})
+    first.dynamic.save_and_replace_configs(BROKER, "1", {MAX_BYTES: "9"})
+    first.dynamic.save_and_replace_configs(GROUP, "gone", {"streams.num.standby.replicas": "1"})
+    first.dynamic.save_and_replace_configs(GROUP, "gone", {})
     first.storage.close()
     again = Opened(tmp_path).dynamic
     assert again.resource_names(GROUP) == ["g"]
@@ -79,7 +81,7 @@ def test_what_can_t_be_written_is_refused_and_changes_nothing(tmp_path: Path) ->
     Opened(tmp_path).storage.close()
     opened = Opened(tmp_path, FullDisk())
     with pytest.raises(Refused) as refused:
-        opened.dynamic.replace_configs(BROKER, "1", {MAX_BYTES: "9"})
+        opened.dynamic.save_and_replace_configs(BROKER, "1", {MAX_BYTES: "9"})
     assert refused.value.code is Code.KAFKA_STORAGE_ERROR
     assert opened.dynamic.effective_config().message_max_bytes == 1_048_588
     assert opened.changes == 0

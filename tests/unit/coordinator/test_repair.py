@@ -146,7 +146,7 @@ def test_a_partition_that_can_not_be_opened_is_refused_alone_and_repaired(
     assert client.produce("t", batch(b"new")).error_code == Code.KAFKA_STORAGE_ERROR
     assert client.produce("other", batch(b"new")).error_code == Code.NONE
     assert client.begin("t") == {"t": Code.KAFKA_STORAGE_ERROR}
-    client.broker.topics.replace_configs(
+    client.broker.topics.save_and_replace_configs(
         "t", {"cleanup.policy": cleanup_policy, "retention.bytes": "0"}
     )
     log.remove_expired_segments()
@@ -272,7 +272,7 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     """Check that older records stay, as they may be all that can be read of a key."""
     client = Client(tmp_path)
     client.create("other")
-    client.broker.topics.replace_configs(
+    client.broker.topics.save_and_replace_configs(
         GROUP_TOPIC, {"cleanup.policy": "compact", "segment.bytes": "300"}
     )
     for offset in range(10):
@@ -288,7 +288,7 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     client = Client(tmp_path)
     assert shard(client.broker, GROUP_TOPIC) is CoordinatorState.FAILED
     assert client.broker.cleaner.clean_all_now() == 0
-    client.broker.topics.replace_configs(
+    client.broker.topics.save_and_replace_configs(
         GROUP_TOPIC, {"cleanup.policy": "delete", "retention.bytes": "0", "segment.bytes": "300"}
     )
     log = client.partition(GROUP_TOPIC)

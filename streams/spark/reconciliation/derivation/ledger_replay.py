@@ -96,7 +96,7 @@ def replay_numbered_records(
             next_commit = commit + 1
             yield from drain_into_batches(task.output_rows)
         partition_order.check_no_later_records(next_commit)
-        task.finish_task()
+        task.commit_and_close_task()
         yield from drain_into_batches(task.output_rows)
 
 

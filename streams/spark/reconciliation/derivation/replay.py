@@ -129,7 +129,7 @@ def replay_each_record(
         for message in iterate_messages(batch):
             task.process_message(message)
         yield from drain_into_batches(task.output_rows)
-    task.finish_task()
+    task.commit_and_close_task()
     yield from drain_into_batches(task.output_rows)
 
 
@@ -148,14 +148,14 @@ def replay_partitions(
             if number % _COMMIT_RECORDS == 0:
                 task.commit_stores()
                 yield from drain_into_batches(task.output_rows)
-        task.finish_task()
+        task.commit_and_close_task()
         yield from drain_into_batches(task.output_rows)
 
 
 def run_steps_without_records(replay_work: ReplayWork) -> None:
     """Run the steps without records on the driver, so that it reports errors. Raises UserError."""
     try:
-        ReplayedTask(replay_work, partition=0).finish_task()
+        ReplayedTask(replay_work, partition=0).commit_and_close_task()
     except UserError:
         raise
     except Exception as error:
@@ -232,7 +232,7 @@ class ReplayedTask:
         self._positions[name] += len(entries)
         store.commit(StoreCheckpoint(self._positions[name], "replayed"))
 
-    def finish_task(self) -> None:
+    def commit_and_close_task(self) -> None:
         """Commit, add rows of the reported stores to `output_rows`, and close the steps."""
         self.commit_stores()
         for name in self._reported_stores:

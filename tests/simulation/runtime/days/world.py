@@ -50,7 +50,7 @@ class DaysWorld(RuntimeWorld):
         """Change a setting of a topic that exists."""
         found = self.broker.topics.get(topic)
         if found is not None:
-            self.broker.topics.replace_configs(topic, {**found.configs, name: value})
+            self.broker.topics.save_and_replace_configs(topic, {**found.configs, name: value})
 
     def add_partition(self, topic: str) -> None:
         """Add a partition to a topic of the input; what is written from now on goes there too."""

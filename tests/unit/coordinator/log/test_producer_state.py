@@ -16,7 +16,7 @@ def wrote(
 ) -> None:
     """Record `count` records of producer 7 at offset 100 + sequence."""
     batch = produced([b"v"] * count, producer_id=7, epoch=epoch, sequence=sequence)
-    assert producers.check_batch(batch) is None
+    assert producers.find_retried_append_or_refuse(batch) is None
     producers.apply_batch(batch, 100 + sequence)
 
 
@@ -45,7 +45,7 @@ def outcome(
         transactional=transactional,
     )
     try:
-        earlier = producers.check_batch(batch)
+        earlier = producers.find_retried_append_or_refuse(batch)
     except Refused as refused:
         return refused.code
     return None if earlier is None else earlier.base_offset

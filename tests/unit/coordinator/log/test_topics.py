@@ -152,7 +152,7 @@ def test_what_could_not_be_removed_of_a_deleted_topic_is_never_another_topics(
 def test_an_altered_configuration_holds_at_once_and_after_a_kill(opened: Open) -> None:
     topics = opened()
     topics.create_topic("lines", 1, {"max.message.bytes": "2000", "retention.ms": "-1"})
-    topics.replace_configs("lines", {"max.message.bytes": "1000"})
+    topics.save_and_replace_configs("lines", {"max.message.bytes": "1000"})
     for found in (topics.get("lines"), opened().get("lines")):
         assert found is not None
         assert found.configs == {"max.message.bytes": "1000"}
@@ -172,14 +172,17 @@ def test_added_partitions_are_there_at_once_and_after_a_kill(opened: Open) -> No
 def test_a_change_that_can_not_be_made_is_refused_and_changes_nothing(opened: Open) -> None:
     topics = opened()
     topics.create_topic("lines", 2)
-    assert code_of(lambda: topics.replace_configs("none", {})) == Code.UNKNOWN_TOPIC_OR_PARTITION
+    assert (
+        code_of(lambda: topics.save_and_replace_configs("none", {}))
+        == Code.UNKNOWN_TOPIC_OR_PARTITION
+    )
     assert code_of(lambda: topics.add_partitions("none", 3)) == Code.UNKNOWN_TOPIC_OR_PARTITION
     for count in (1, 2, 10_001):
         assert code_of(lambda n=count: topics.add_partitions("lines", n)) == (  # type: ignore[misc]
             Code.INVALID_PARTITIONS
         )
     for configs in ({"retention.ms": "soon"}, {"compression.type": "gzip"}):
-        assert code_of(lambda c=configs: topics.replace_configs("lines", c)) == (  # type: ignore[misc]
+        assert code_of(lambda c=configs: topics.save_and_replace_configs("lines", c)) == (  # type: ignore[misc]
             Code.INVALID_CONFIG
         )
     found = topics.get("lines")

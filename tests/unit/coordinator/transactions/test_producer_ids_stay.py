@@ -39,7 +39,7 @@ def test_retention_for_all_topics_leaves_the_producer_ids_alone(
     disk, clock = MemoryDisk(), FakeClock()
     broker = loaded(disk, clock)
     if was_made_by_an_older_broker:
-        broker.topics.replace_configs(METADATA_TOPIC, {"retention.ms": "-1"})
+        broker.topics.save_and_replace_configs(METADATA_TOPIC, {"retention.ms": "-1"})
     first = producer_id(broker)
     broker.close()
     for _ in range(2):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from state.linux_calls import find_listeners, is_stopped
+from state.linux_calls import find_listening_process_ids, is_stopped
 from state.locks import LockHolder
 from streams.doctor import brokers, workers
 from streams.doctor.broker_probe import BrokerProbe
@@ -49,7 +49,7 @@ def stop_process(process_id: int) -> None:
 
 def test_the_process_at_a_port_is_found_once_it_is_stopped(listener: tuple[int, int]) -> None:
     process_id, port = listener
-    assert find_listeners(port) == [process_id]
+    assert find_listening_process_ids(port) == [process_id]
     assert not is_stopped(process_id)
     assert find_stopped_listeners([("127.0.0.1", port)]) == {}
     stop_process(process_id)

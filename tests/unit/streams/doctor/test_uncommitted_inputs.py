@@ -10,7 +10,7 @@ from streams.doctor.findings import Verdict
 from streams.doctor.symptom_codes import add_symptom_code
 from streams.doctor.uncommitted_inputs import (
     describe_uncommitted_inputs,
-    list_inputs,
+    group_uncommitted_inputs_by_topic,
     list_partitions_begun_by_policy,
 )
 from streams.settings.offset_reset import InitialPolicies, parse_reset_policy, parse_source_policy
@@ -33,7 +33,9 @@ def by_default(policy: str) -> InitialPolicies:
     ],
 )
 def test_what_the_next_start_does_is_said_by_the_policy(policy: str, said: str) -> None:
-    described = describe_uncommitted_inputs(list_inputs(SPANS), by_default(policy))
+    described = describe_uncommitted_inputs(
+        group_uncommitted_inputs_by_topic(SPANS), by_default(policy)
+    )
     lines, words = (add_symptom_code(each) for each in described)
     assert (lines.verdict, lines.code) == (Verdict.WARNING, "MR-025")
     assert "input 'lines' in 2 partitions" in lines.what
@@ -48,7 +50,7 @@ def test_a_policy_of_a_source_or_a_start_time_goes_before_the_setting() -> None:
     app.stream("lines", key=serdes.string, value=serdes.string, offset_reset="latest").to("out")
     app.stream("words", key=serdes.string, value=serdes.string).to("out")
     policies = find_initial_policies(app.topology(), app.config)
-    lines, words = describe_uncommitted_inputs(list_inputs(SPANS), policies)
+    lines, words = describe_uncommitted_inputs(group_uncommitted_inputs_by_topic(SPANS), policies)
     assert "by offset_reset=latest of its source the next start leaves out" in lines.consequence
     assert "by start_at=5000 the next start begins as this policy says" in words.consequence
 
@@ -62,4 +64,11 @@ def test_a_partition_that_was_added_begins_by_no_policy_but_that_not_to_begin() 
 
 
 def test_without_such_inputs_nothing_is_said() -> None:
-    assert list(describe_uncommitted_inputs(list_inputs({}), by_default("earliest"))) == []
+    assert (
+        list(
+            describe_uncommitted_inputs(
+                group_uncommitted_inputs_by_topic({}), by_default("earliest")
+            )
+        )
+        == []
+    )

@@ -97,7 +97,7 @@ class HeldStores:
         for timing in meter.timings.values():
             timing.observe(0.5, 0.0)
         if spec.kind is not StoreKind.BUFFER:
-            self.iterators.append(meter.iterators.follow_iterator(iter("ab")))
+            self.iterators.append(meter.iterators.track_iterator_while_open(iter("ab")))
             next(self.iterators[-1])
         meter.add_calls()
         meter.observe_buffer()

@@ -308,9 +308,9 @@ class FakeProducer(InMemoryProducer):
     def discard(self) -> None:
         self.discarded = True
 
-    def close(self) -> bool:
+    def try_abort_and_close(self) -> bool:
         self.discarded = True
-        return not self.away and super().close()
+        return not self.away and super().try_abort_and_close()
 
 
 class FakeAdmin(InMemoryAdmin):

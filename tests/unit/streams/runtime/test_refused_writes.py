@@ -72,17 +72,17 @@ def start_search(
 ) -> tuple[RefusedWrites, Callable[..., None]]:
     refused = RefusedWrites(fetch_limits)
     refused.start_search(by_refusal=True)
-    return refused, refused.guard_produce(writing, writing)  # type: ignore[arg-type]
+    return refused, refused.wrap_produce_if_searching(writing, writing)  # type: ignore[arg-type]
 
 
 def again(refused: RefusedWrites, writing: Writing) -> Callable[..., None]:
     """Return the function of the repeated transaction."""
-    return refused.guard_produce(writing, writing)  # type: ignore[arg-type]
+    return refused.wrap_produce_if_searching(writing, writing)  # type: ignore[arg-type]
 
 
 def test_without_a_search_nothing_stands_between_a_task_and_its_producer() -> None:
     writing = Writing()
-    assert RefusedWrites().guard_produce(writing, writing) == writing.produce  # type: ignore[arg-type]
+    assert RefusedWrites().wrap_produce_if_searching(writing, writing) == writing.produce  # type: ignore[arg-type]
 
 
 def test_a_refused_record_is_repeated_once_and_then_refused_without_being_sent() -> None:
@@ -225,7 +225,7 @@ def test_a_changelog_record_that_is_refused_is_named_and_never_skipped() -> None
     writing = Writing()
     writing.refuse[b"bad"] = KafkaError.MSG_SIZE_TOO_LARGE
     refused, _ = start_search(writing)
-    changelogs = refused.guard_changelogs(writing)  # type: ignore[arg-type]
+    changelogs = refused.wrap_changelog_producer_if_searching(writing)  # type: ignore[arg-type]
     changelogs.produce("a-c-changelog", b"good", b"k", 0, None, None, 1, None)
     with pytest.raises(StreamsError, match=r"changelog a-c-changelog\[0\].*b'k', of 3 bytes"):
         changelogs.produce("a-c-changelog", b"bad", b"k", 0, None, None, 1, None)

@@ -18,7 +18,7 @@ from streams.spark.environment import (
     check_interpreter,
     check_java,
     check_packages,
-    choose_interpreter,
+    set_worker_interpreter_or_refuse,
 )
 
 
@@ -87,11 +87,11 @@ def test_an_interpreter_that_is_not_there_is_told() -> None:
 
 def test_without_a_choice_workers_run_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    choose_interpreter()
+    set_worker_interpreter_or_refuse()
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
     with pytest.raises(ConfigError, match="no-such-python"):
-        choose_interpreter()
+        set_worker_interpreter_or_refuse()
 
 
 def test_missing_and_old_packages_are_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,7 @@ def test_a_fenced_producer_that_is_closed_leaves_its_successors_transaction_open
     fenced.flush()
     successor = writing(cluster)
     successor.flush()
-    assert fenced.close()
+    assert fenced.try_abort_and_close()
     assert cluster.logs[ONE].last_stable_offset == 2
     successor.commit_transaction()
     assert [message.offset() for message in cluster.logs[ONE].read_committed(0)] == [2]

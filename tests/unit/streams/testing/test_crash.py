@@ -57,10 +57,10 @@ def test_each_record_is_in_outputs_and_stores_once(step: CommitStep, store: str 
 
 
 def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
-    log_changes = TaskStores.log_changes
+    send_changes_to_changelog = TaskStores.send_changes_to_changelog
 
     def and_write(stores: TaskStores, producer: StreamsProducer) -> None:
-        log_changes(stores, producer)
+        send_changes_to_changelog(stores, producer)
         for logged in stores.logged.values():
             assert isinstance(logged.store, KeyValueStore)
             assert isinstance(logged.disk, WriteBehindDisk)
@@ -70,7 +70,7 @@ def stores_are_written_before_kafka_agrees(patch: pytest.MonkeyPatch) -> None:
                 StoreCheckpoint(logged.changelog_position, logged.changelog_topic_id),
             )
 
-    patch.setattr(TaskStores, "log_changes", and_write)
+    patch.setattr(TaskStores, "send_changes_to_changelog", and_write)
 
 
 def offsets_stay_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,9 @@ def offsets_stay_outside_the_transaction(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_changelog_gets_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LoggedStore, "log_changes", lambda logged, *_: logged.store.drain_writes())
+    patch.setattr(
+        LoggedStore, "send_changes_to_changelog", lambda logged, *_: logged.store.drain_writes()
+    )
 
 
 def what_was_aborted_is_read(patch: pytest.MonkeyPatch) -> None:

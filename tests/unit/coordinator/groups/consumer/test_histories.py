@@ -24,9 +24,9 @@ from coordinator.errors import Code, Refused
 from coordinator.groups.consumer.config import ConsumerGroupSettings
 from coordinator.groups.consumer.heartbeat import (
     ConsumerHeartbeat,
+    decide_unchanged_heartbeat,
     has_nothing_new,
     join_or_stay_in_group,
-    keep_member,
 )
 from coordinator.groups.consumer.state import AWAY_EPOCH, ConsumerGroup, ConsumerGroupMember
 from coordinator.groups.shard import GroupShard
@@ -243,7 +243,7 @@ class History:
                 self.unchanged_count += 1
                 settings = context.settings
                 timing_ms = settings.session_timeout_ms, settings.heartbeat_interval_ms
-                quick = keep_member(member.member_id, member.epoch, *timing_ms)
+                quick = decide_unchanged_heartbeat(member.member_id, member.epoch, *timing_ms)
                 whole = join_or_stay_in_group(group, command, context)
                 assert quick.response == whole.response
                 assert (list(quick.records), list(quick.effects)) == ([], list(whole.effects))

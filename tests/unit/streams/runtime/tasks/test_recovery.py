@@ -401,7 +401,7 @@ def test_a_thread_that_failed_leaves_its_directory_to_the_next(tmp_path: Path) -
     with pytest.raises(StreamsError):
         world.run_until(world.consumed)
     world.directory.lock_task("0_0").release()
-    ends = ("producer.close", "member.leave_group", "consumer.close", "restore.close")
+    ends = ("producer.try_abort_and_close", "member.leave_group", "consumer.close", "restore.close")
     assert world.script.filter_calls(*ends) == list(ends)
 
 

@@ -146,7 +146,7 @@ def test_reports_of_a_producer_from_before_a_rollback_are_not_listened_to(tmp_pa
     made.reach(TaskState.RUNNING)
     made.process("1")
     made.producer.lost_topics = {CHANGELOG}
-    made.task.stores.log_changes(made.producer)
+    made.task.stores.send_changes_to_changelog(made.producer)
     made.task.roll_back()
     made.producer.flush()
     made.producer = made.new_producer()
@@ -159,7 +159,7 @@ def test_a_changelog_that_was_not_delivered_has_no_offsets(tmp_path: Path) -> No
     made.reach(TaskState.RUNNING)
     made.process("1")
     made.producer.lost_topics = {CHANGELOG}
-    made.task.stores.log_changes(made.producer)
+    made.task.stores.send_changes_to_changelog(made.producer)
     made.producer.flush()
     with pytest.raises(OutcomeUnknown, match="not delivered"):
         made.task.committable_offsets()

@@ -32,7 +32,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.runtime.threads import ledger_writer
 from streams.runtime.threads.commit import CommitStep, PartitionOffsets, TaskCommitter
-from streams.runtime.threads.ledger_writer import LedgerWriter, fit_orders
+from streams.runtime.threads.ledger_writer import LedgerWriter, limit_orders_to_bytes
 from streams.runtime.threads.producers import TaskProducers
 from streams.testing.cluster import InMemoryTransaction
 from streams.testing.simulated_host import SimulatedHost
@@ -314,10 +314,10 @@ def test_an_order_that_is_too_long_for_a_record_is_left_out(
 def test_orders_go_before_the_states_of_look_ups_that_have_no_room_beside_them() -> None:
     orders = {"0_0": "12345", "0_1": "123"}
     lookups = {"0_0": {"long": "123", "short": "1"}, "0_1": {}}
-    assert fit_orders(orders, lookups, 12) == (orders, {"0_0": lookups["0_0"]})
-    assert fit_orders(orders, lookups, 9) == (orders, {"0_0": {"short": "1"}})
-    assert fit_orders(orders, lookups, 8) == (orders, {})
-    assert fit_orders(orders, lookups, 4) == ({"0_1": "123"}, {})
+    assert limit_orders_to_bytes(orders, lookups, 12) == (orders, {"0_0": lookups["0_0"]})
+    assert limit_orders_to_bytes(orders, lookups, 9) == (orders, {"0_0": {"short": "1"}})
+    assert limit_orders_to_bytes(orders, lookups, 8) == (orders, {})
+    assert limit_orders_to_bytes(orders, lookups, 4) == ({"0_1": "123"}, {})
 
 
 def test_the_ledger_is_written_when_all_else_is_delivered_and_before_the_offsets(
@@ -540,7 +540,7 @@ def test_a_full_queue_is_waited_for_and_the_changelog_is_whole(tmp_path: Path) -
     thread.producer.full_queue_count = 1
     thread.script.calls.clear()
     for task in thread.tasks:
-        task.stores.log_changes(thread.producer)
+        task.stores.send_changes_to_changelog(thread.producer)
     assert "producer.wait_for_queue_room" in thread.script.calls
     assert [key for _, key, _ in thread.producer.produced] == [b"a", b"b"]
 

@@ -259,7 +259,7 @@ def test_a_stop_commits_a_last_time_and_leaves_the_group(tmp_path: Path) -> None
     ends = (
         "producer.commit_transaction",
         "member.leave_group",
-        "producer.close",
+        "producer.try_abort_and_close",
         "consumer.close",
         "restore.close",
     )

@@ -249,7 +249,9 @@ def test_a_producer_that_nobody_has_taken_is_discarded_when_its_task_is_revoked(
     thread.run_next()
     thread.creations.cancel_creation("0_0")
     assert thread.made[0].discarded
-    assert thread.script.filter_calls("producer.close") == [], "nothing of it is sent any more"
+    assert thread.script.filter_calls("producer.try_abort_and_close") == [], (
+        "nothing of it is sent any more"
+    )
 
 
 def test_a_task_that_comes_back_waits_for_the_end_of_the_attempt_that_was_cancelled() -> None:

@@ -111,7 +111,7 @@ def test_the_producer_of_a_thread_outlives_its_tasks() -> None:
     before = thread.get_producer("0_0")
     thread.producers.release_producer("0_0")
     assert thread.get_producer("0_0") is before
-    assert thread.script.filter_calls("producer.close", "producer.discard") == []
+    assert thread.script.filter_calls("producer.try_abort_and_close", "producer.discard") == []
 
 
 def test_the_producer_of_a_task_is_closed_with_it() -> None:
@@ -120,7 +120,9 @@ def test_the_producer_of_a_task_is_closed_with_it() -> None:
     thread.get_producer("0_1")
     thread.producers.release_producer("0_0")
     assert [producer.discarded for producer in thread.made] == [True, False]
-    assert thread.script.filter_calls("producer.close") == ["producer.close"]
+    assert thread.script.filter_calls("producer.try_abort_and_close") == [
+        "producer.try_abort_and_close"
+    ]
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "exactly_once"])
@@ -174,6 +176,6 @@ def test_while_no_broker_answers_only_the_first_is_waited_for() -> None:
     thread.producers.release_producer("0_0")
     thread.producers.release_producer("0_1")
     thread.producers.close_producers()
-    ends = thread.script.filter_calls("producer.close", "producer.discard")
-    assert ends == ["producer.close", *["producer.discard"] * 3]
+    ends = thread.script.filter_calls("producer.try_abort_and_close", "producer.discard")
+    assert ends == ["producer.try_abort_and_close", *["producer.discard"] * 3]
     assert all(producer.discarded for producer in thread.made)

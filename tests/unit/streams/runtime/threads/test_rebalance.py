@@ -293,7 +293,7 @@ def test_a_tasks_own_producer_is_made_anew_after_a_missed_generation(tmp_path: P
     def fence_both() -> bool:
         former.extend(world.producers)
         for producer in former:
-            assert FakeProducer(world.kafka, world.script, name=producer.name).close()
+            assert FakeProducer(world.kafka, world.script, name=producer.name).try_abort_and_close()
         return start_rebalance(world, BOTH, generations=2)
 
     run_steps(

@@ -21,7 +21,7 @@ def test_a_dead_letter_of_the_application_is_not_logged_as_a_new_failure(
 
     with caplog.at_level(logging.DEBUG):
         task.process_message(ReplayedMessage(b"k", b"no number", "in", 0, 7, 0))
-        task.finish_task()
+        task.commit_and_close_task()
 
     assert [(row[0], row[4]) for row in task.output_rows] == [("dead", b"no number")]
     assert caplog.messages == []
