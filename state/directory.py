@@ -124,7 +124,7 @@ class StateDirectory:
             )
 
     def find_device_and_inode(self) -> tuple[int, int] | None:
-        """Return what tells this directory from a later one at its path; None if it is gone."""
+        """Return the device and inode of this directory's marker file; None if it is gone."""
         try:
             found = (self.path / _MARKER).stat()
         except OSError:

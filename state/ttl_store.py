@@ -145,7 +145,7 @@ class TtlStore(KeyValueStore[K, V]):
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
-        """Replay as any store does, and advance stream time to the largest timestamp."""
+        """Replay changelog entries into the store; advance stream time to the largest timestamp."""
         entries = list(entries)
         self._stream_time_ms = max(self._stream_time_ms, *(time for _, _, time in entries), -1)
         super().replay_changelog(entries, checkpoint)

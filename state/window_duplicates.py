@@ -106,7 +106,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         return [(start_ms, self._decode_value(value)) for start_ms, value in found]
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
-        """Commit as any segmented store does, and keep the sequence number that was reached."""
+        """Commit the transaction's windows, and keep the sequence number of the last duplicate."""
         super().commit(checkpoint)
         self._committed_sequence = self._sequence
         self._recent.evict_before(self._live_from_ms)

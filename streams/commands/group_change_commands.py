@@ -237,7 +237,7 @@ def list_settings(settings: Mapping[str, GroupSetting]) -> list[dict[str, Any]]:
 
 
 def _require_group(clients: ClusterClients, group: str) -> GroupListing:
-    """Return a group as it is listed. Raises ConfigError if there is none."""
+    """Return the listing of a group. Raises ConfigError if there is none."""
     found = {each.group: each for each in clients.list_groups()}
     if group not in found:
         close = difflib.get_close_matches(group, found, n=1)

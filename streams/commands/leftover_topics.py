@@ -56,7 +56,7 @@ def find_own_leftovers(
 
 
 def describe_kept_topics(topics: Collection[str], *, is_decided: bool) -> Iterator[str]:
-    """Yield a line for each topic whose name fits, and which is not deleted.
+    """Yield a line for each leftover topic that a reset keeps, with how to delete it.
 
     `is_decided`: what proves them to be the application's was looked for, and was not there.
     """

@@ -53,7 +53,7 @@ def list_rows(found: MetricsOutput) -> Sequence[MetricRow]:
 
 
 def _list_worker_rows(found: MetricsOutput) -> list[MetricRow]:
-    """Return the lines of workers, threads, tasks, and of what has happened to them of late."""
+    """Return the table rows of workers, threads and tasks, with their recent failures."""
     replaced = found.threads_replaced or 0
     return [
         MetricRow(
@@ -136,7 +136,7 @@ def _list_state_rows(found: MetricsOutput) -> list[MetricRow]:
 
 
 def _list_broker_rows(found: MetricsOutput) -> list[MetricRow]:
-    """Return the lines of a broker, if one tells its figures."""
+    """Return the table rows of a broker, if one publishes metrics."""
     age_s, overdue = found.oldest_open_transaction_s, found.transactions_overdue or 0
     most_s = max(10.0, 2 * (found.commit_interval_s or 0.0))
     rows = [

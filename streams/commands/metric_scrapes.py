@@ -91,7 +91,7 @@ class Scraper:
             before, began_s = after, now_s
 
     def list_targets(self) -> list[ScrapeTarget]:
-        """Return what is there to scrape now."""
+        """Return the metrics endpoints of the application's workers that run now."""
         found: list[ScrapeTarget] = []
         for each in self._given:
             found += [ScrapeTarget(each)] if isinstance(each, str) else each.list_targets()[0]

@@ -205,7 +205,7 @@ class OffsetImport:
             )
 
     def _plan_task(self, task: TaskInputs) -> Iterator[ImportedOffset]:
-        """Yield the offsets of a task, all with the same entries about its stores."""
+        """Yield the offsets to commit for a task's inputs, all with the same store metadata."""
         held = {p: self._committed[p] for p in task.partitions if p in self._committed}
         if not held:
             return

@@ -90,7 +90,7 @@ class _Reviewer:
         return TopicReview(topic, TopicOutcome.CREATED, {})
 
     def review_existing_topic(self, topic: str, replication: Replication | None) -> TopicReview:
-        """Say what a start does with a topic that exists."""
+        """Return what a start would do with an internal topic that exists."""
         try:
             found = self._admin.fetch_topic_settings([topic])[topic]
         except (OutcomeUnknown, StreamsError) as error:

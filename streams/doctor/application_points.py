@@ -186,7 +186,7 @@ def _check_topology_first(point: str, select: TopicSelection, look: Look) -> Loo
 
 
 def _check_topology_version(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    """Compare the App, where it is known, with what the workers run."""
+    """Yield findings where the App's topology differs from the one that workers run."""
     if facts.topology is not None:
         yield from other_topology.check_topology_version(other_topology.compare_topologies(facts))
 

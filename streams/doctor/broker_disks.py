@@ -98,7 +98,7 @@ def check_broker_disks(disks: Sequence[BrokerLogDirectory] | None) -> Iterator[D
 
 
 def _judge_disk(disk: BrokerLogDirectory) -> DoctorFinding | None:
-    """Return what is wrong with a directory, None if nothing is."""
+    """Return the finding on a broker's log directory, None if it is healthy."""
     place = f"{disk.directory} of the broker at {disk.broker}"
     remedy = (
         f"make room on that machine (`df -h {shlex.quote(disk.directory)}` names the disk), or "

@@ -111,7 +111,7 @@ def _look_side_by_side(points: Iterable[Point], at_once: int) -> Iterator[PointR
 
 
 def _look_at_point(point: Point) -> PointResult:
-    """Return what a point finds, and what it raises then, if it does."""
+    """Return the findings of a point, and the error that stopped it, or None."""
     name, look = point
     found: list[DoctorFinding] = []
     try:

@@ -29,7 +29,7 @@ _CHANGELOG = "-changelog"
 
 
 def check_recreated_inputs(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    """Compare the inputs with those that the committed offsets are of."""
+    """Yield findings on input topics that were recreated since their offsets were committed."""
     if facts.app is None and not facts.committed():
         yield from check_orphaned_changelogs(facts.application_id, _find_orphaned_changelogs(facts))
         return

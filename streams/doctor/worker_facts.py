@@ -34,7 +34,7 @@ _UNHEALTHY = 503
 def sample_worker_facts(
     state_dir: Path, application_id: str, ports: Collection[int] = ()
 ) -> WorkerFacts:
-    """Ask each worker of an application on this machine, and those at the given ports.
+    """Sample metrics and health of an application's workers here, and of those at given ports.
 
     Raises: StreamsError where none tells its figures.
     """

@@ -45,7 +45,7 @@ def find_cause(incident: Incident) -> LikelyCause:
 
 
 def _describe_cause(code: str, incident: Incident) -> str:
-    """Return the sentence about a cause, which for a pause says what paused."""
+    """Return the sentence about a cause; for a pause it names what paused."""
     if code in ("MR-034", "MR-063") and (_LED_TO & incident.codes.keys() or code == "MR-034"):
         return _SLOW if _shows_function(incident) else _PAUSE
     if code == "MR-021" and incident.kinds[EventKind.PAUSE]:

@@ -79,7 +79,7 @@ class Fault(NamedTuple):
 
 
 def find_fault(event: LogEvent) -> Fault | None:
-    """Return the fault that an event is of, None for one that is no fault by itself."""
+    """Return the kind of fault that a log event shows, None if it is no fault by itself."""
     code = event.pattern.code
     if not code:
         return None

@@ -56,7 +56,7 @@ def find_owner(message: str) -> str | None:
 
 
 def find_subjects(message: str) -> tuple[Subject, ...]:
-    """Return what a message is about, as kinds and names."""
+    """Return the tasks, topics and other subjects that a log message names, by kind."""
     found = ((kind, each.search(message)) for kind, each in _ABOUT.items())
     return tuple(
         (kind, next(filter(None, match.groups()))) for kind, match in found if match is not None

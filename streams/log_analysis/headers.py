@@ -46,7 +46,7 @@ class LineHeader(NamedTuple):
 
 
 def read_header(line: bytes) -> LineHeader | None:
-    """Return what the begin of a line says; None for a line that continues another one."""
+    """Return the header that a log line begins with; None for a continuation line."""
     if line.startswith(b'{"'):
         return _read_json(line)
     found = _TIME.match(line)

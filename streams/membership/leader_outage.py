@@ -186,7 +186,7 @@ class LeaderOutage:
             watch.close()
 
     def _check_leaders_once(self, watch: _Watch) -> None:
-        """Look at the leaders, and tell of those that have been away for longer than elections."""
+        """Connect to all leaders, and log those that are away for longer than an election takes."""
         connection = watch.ensure_connection()
         try:
             with self._lock:

@@ -325,7 +325,7 @@ class _UserData:
         self._fields = fields
 
     def read(self, name: str, kind: type[T]) -> T | None:
-        """Return a field, which is of this type; None if it is missing."""
+        """Return a field of the user data, or None if it is missing; raise for another type."""
         value = self._fields.get(name)
         if value is not None and not isinstance(value, kind):
             raise _to_type_error(name, value)

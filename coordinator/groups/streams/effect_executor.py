@@ -141,7 +141,7 @@ def get_or_create_transient_streams_state(
 def _apply_effect_to_transient_state(
     transient_state: TransientStreamsState, effect: object
 ) -> None:
-    """Carry out an effect that notes something which no record has."""
+    """Apply an effect to the part of a streams group's state that no record of the log keeps."""
     match effect:
         case RememberTopology(configured, topics_version):
             transient_state.configured = configured

@@ -256,7 +256,7 @@ class _HeartbeatStep:
     def _reconfigure_topology_if_topics_changed(
         self, topology: StreamsTopology
     ) -> tuple[ConfiguredTopology, MetadataHash]:
-        """Return what the topology comes to, and the hash of the topics that it needs."""
+        """Return the topology with its partition counts, and the hash of the topics it needs."""
         group, topics = self._group, self._context.topics
         known = None if group.topology is None else self._transient.configured
         if known is not None and self._transient.topics_version == topics.version:

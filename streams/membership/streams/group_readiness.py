@@ -60,7 +60,7 @@ class GroupReadiness:
         self._partition_counts = counts
 
     def update_statuses_and_log(self, statuses: Sequence[GroupStatus], *, has_tasks: bool) -> None:
-        """Note the statuses of an answer, and log those of which people should know, once."""
+        """Note the group statuses of a heartbeat answer, and log once those that need a person."""
         self._had_tasks = self._had_tasks or has_tasks
         self._warn_of_passing(explain_passing_statuses(self._group_id, statuses))
         is_repeated = tuple(statuses) == self._statuses

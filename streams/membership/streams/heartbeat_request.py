@@ -127,7 +127,7 @@ def _build_task_ids(classes: Mapping[str, Any], tasks: Iterable[str]) -> tuple[A
 
 
 def read_answer(answer: Any, topology: TopologyToSend) -> HeartbeatAnswer:
-    """Return what an answer without an error tells."""
+    """Decode a heartbeat answer without an error into tasks, statuses and endpoints."""
     told = None
     if answer.active_tasks is not None:
         told = TasksByRole(

@@ -159,7 +159,7 @@ class StreamsProtocolMember(GroupMember):
         return False
 
     def mark_generation_over(self) -> None:
-        """Do nothing: what is told next says which tasks are still the member's."""
+        """Do nothing: the next heartbeat answer says which tasks are still the member's."""
 
     def is_next_generation(self, owned_generation: int, generation: int) -> bool:
         """Return whether the tasks owned have been the member's all the while.

@@ -235,7 +235,7 @@ def apply_loss(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:
 
 
 def repeat_offer(state: TaskMembership) -> TaskMembership:
-    """Return the state in which what was told is offered once more, and the tasks are reported.
+    """Return the member's state with the last told tasks offered again, and all tasks to report.
 
     The stream thread may have failed between taking an offer and acknowledging it.
     """
@@ -243,7 +243,7 @@ def repeat_offer(state: TaskMembership) -> TaskMembership:
 
 
 def mark_offer_taken(state: TaskMembership) -> TaskMembership:
-    """Return the state once the stream thread has taken what was told."""
+    """Return the member's state after the stream thread has adopted the tasks that were offered."""
     return replace(state, taken=(state.told, state.endpoints))
 
 

@@ -139,7 +139,7 @@ def _end_sentence(text: str) -> str:
 
 
 def explain_passing_statuses(group_id: str, statuses: Sequence[GroupStatus]) -> str:
-    """Return what statuses say that people should know of and that ends no thread; or nothing."""
+    """Return the warning for group statuses that pass by themselves; empty if there are none."""
     explained = [
         *(
             f"group {group_id!r} has a newer topology than this worker, the broker says: "

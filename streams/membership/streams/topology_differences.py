@@ -68,7 +68,7 @@ def find_topology_differences(described: SentTopology, own: TopologyToSend) -> t
 
 
 def _select_sent(own: TopologyToSend) -> SentTopology:
-    """Return what a worker sends of its topology in the form of a described one."""
+    """Convert the topology that a worker sends to the form in which brokers describe one."""
     declared, factor = own.declared, max(own.replication_factor, 0)
     topics: dict[tuple[str, str], SentTopic] = {}
     for number, sub in declared.subtopologies.items():

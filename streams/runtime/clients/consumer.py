@@ -164,7 +164,7 @@ class DataConsumer:
         return self._handle_errors_and_keep_records(self._consumer.consume(records_max, timeout_s))
 
     def poll_at_first_record(self, records_max: int, timeout_s: float) -> list[Message]:
-        """Poll what there is of `records_max` records, once there is one, within `timeout_s`.
+        """Wait up to `timeout_s` for a first record, and return it with others that have arrived.
 
         Raises: StreamsError where a partition can't be read.
         """

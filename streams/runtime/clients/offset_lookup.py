@@ -93,7 +93,7 @@ class OffsetLookup(AdminCalls):
     def _leave_out_leaderless(
         self, partitions: Sequence[Partition], timeout_s: float
     ) -> list[Partition]:
-        """Return those of the partitions that brokers list with a leader."""
+        """Return the partitions without those for which brokers list no leader."""
         topics = self._list_topics(timeout_s=timeout_s).topics
         return [
             each

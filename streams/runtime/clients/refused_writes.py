@@ -181,13 +181,13 @@ class RefusedWrites:
     def wrap_produce_if_searching(
         self, context: WritingContext, producer: ProducerClient
     ) -> Callable[..., None]:
-        """Return the function with which a task writes records: `produce`, unless one searches."""
+        """Return a task's `produce`, or in a search for a refused record one that awaits each."""
         if not self.is_searching:
             return producer.produce
         return _SingleWriter(self, context, producer).write
 
     def wrap_changelog_producer_if_searching(self, producer: ProducerClient) -> ProducerClient:
-        """Return the producer for changelogs, which writes one by one if one searches."""
+        """Return the producer for changelogs, or in a search one that writes record by record."""
         if not self.is_searching:
             return producer
         return cast(ProducerClient, _ChangelogWriter(producer))
@@ -253,7 +253,7 @@ class _SingleWriter:
         raise RecordRefused(error, explain_refusal(error, key, value, timestamp_ms))
 
     def _count_refusal(self, place: WritePlace) -> None:
-        """Count a refusal of what is written at this place.
+        """Count that brokers refused the write with this origin and place in its record.
 
         Raises StreamsError if repetitions write another content there each time.
         """

@@ -101,7 +101,7 @@ class StalledReadCheck:
     def _find_still_stalled_and_fetch_gaps(
         self, positions: Mapping[Partition, int]
     ) -> dict[Partition, int]:
-        """Compare positions with those of the last look, or with what brokers have."""
+        """Return the partitions stalled since the last look, or note which lag behind brokers."""
         stalled = {p: gap for p, gap in self._left_behind.items() if positions.get(p) == gap.begin}
         if stalled:
             self._replaced_for |= stalled

@@ -94,5 +94,5 @@ def removes_rows(settings: Mapping[str, str]) -> bool:
 
 
 def _is_of_one_topic(error: Exception) -> bool:
-    """Return whether an error says nothing of other topics, as a missing right does."""
+    """Return whether an error concerns one topic alone, as a missing right does."""
     return isinstance(error, NotReady) or not isinstance(error, (BrokerUnavailable, OutcomeUnknown))

@@ -161,7 +161,7 @@ class RecordCopier:
     def _process_records(
         self, table: GlobalStoreSpec, replica: TopicReplica, messages: Sequence[Any]
     ) -> list[CopiedRecord]:
-        """Let the processor of a global store process records, and return what it has written."""
+        """Process records by a global store's processor, and return the records that it wrote."""
         update = self._updates.get(table.name)
         if update is None:
             update = self._updates[table.name] = GlobalStateUpdate(table, replica, self._host)

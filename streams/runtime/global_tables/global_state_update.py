@@ -81,7 +81,7 @@ class GlobalProcessorContext:
         )
 
     def _ignore_request(self) -> None:
-        """Do nothing: what was written is kept after each batch of records."""
+        """Do nothing on a commit request: writes are saved after each batch of records."""
 
 
 class GlobalStateUpdate:

@@ -244,5 +244,5 @@ def suggest_acceptance() -> str:
 
 
 def suggest_reset() -> str:
-    """Return the command that lets the application begin anew."""
+    """Return the command `group reset`, with which the application starts over."""
     return format_command("group reset")

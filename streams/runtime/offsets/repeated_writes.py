@@ -244,7 +244,7 @@ class RepeatedWriteCheck:
         group: _GroupOffsets,
         committed: Mapping[Partition, OffsetAndMetadata],
     ) -> list[Partition]:
-        """Find which unexplained inputs are lost, and return those that are not known yet."""
+        """Add unexplained inputs that are lost to `untrusted`, and return the undecided ones."""
         left = []
         for partition in untrusted.unexplained:
             if not group.has_topic(partition.topic):

@@ -205,7 +205,7 @@ class ChangelogFollower(Generic[T]):
         return max(min([_RANGES_INTERVAL_S, *(ms / 4_000 for ms in kept_ms)]), _WAITING_INTERVAL_S)
 
     def _start_or_adopt_range(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
-        """Start a store that waits, or let one that is followed go by the new range."""
+        """Begin to read a waiting store's changelog, or give a followed one its new range."""
         known = followed.changelog
         if known is not None and known.topic_id == changelog.topic_id:
             followed.changelog = changelog
@@ -257,7 +257,7 @@ class ChangelogFollower(Generic[T]):
         self._notify_listener("on_update_start", logged, start.position)
 
     def _read_if_behind_limit(self, followed: FollowedStore[T]) -> None:
-        """Read on, unless the store waits or has reached the end of what it may read."""
+        """Resume reading a store's changelog, unless it waits or has reached its limit."""
         logged, changelog = followed.logged_store, followed.changelog
         if changelog is None or followed.is_reading:
             return

@@ -89,7 +89,7 @@ class FollowedRangeFetcher:
         checkpoint: StoreCheckpoint | None,
         changelog: ChangelogRange,
     ) -> RestoreStart | None:
-        """Return from where a store follows its changelog; None where it is to stay as it is.
+        """Return the offset from which a store follows its changelog; None to leave it as it is.
 
         A changelog that has lost what committed offsets rest on is refused, as when a task is
         restored: the store may be the one copy of what was lost. It is also left as it is while

@@ -195,7 +195,7 @@ class RestoredTasks(Generic[T]):
 
 
 def make_withdrawn_store_durable(logged: LoggedStore) -> Exception | None:
-    """Make durable what a withdrawn store has got, and return the error if that fails.
+    """Flush the records that a withdrawn store has restored; return the error if that fails.
 
     Damage is none: the next restore of the store finds it again.
     """

@@ -70,7 +70,7 @@ class ChosenTopics:
     def _wait_until_topic_exists_or_raise(
         self, topic: str, fetch_partition_count: Callable[[str], int]
     ) -> None:
-        """Look a topic up until it is found, or has not been found for the time that there is."""
+        """Look a topic up until it is found; raise if it is still missing after the waits."""
         began_s = self._monotonic_s()
         waits_s = list(_WAITS_S) if began_s >= self._next_wait_at_s else []
         while True:

@@ -70,7 +70,7 @@ class EarlySerialization:
             store.serialize_early(self.note_refusal, self._limits.get(name))
 
     def is_lower(self, store: str, limit: ChangeLimit) -> bool:
-        """Return whether a limit is lower than that with which values of a store are compared."""
+        """Return whether a size limit is lower than the one that a store's values have now."""
         known = self._limits.get(store) if self.is_on else None
         return known is None or limit.bytes_max < known.bytes_max
 

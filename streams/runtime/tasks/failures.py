@@ -205,7 +205,7 @@ class FailureHandler:
             raise self._add_handler_hint(refusal, stage) from error
 
     def _choose_response(self, context: FailedRecord, failure: ErrorContext) -> HandlerResponse:
-        """Return what the handler of a failure's stage responds."""
+        """Call the exception handler of a failure's stage, and return its response."""
         handler = self._handlers.handler_of(failure.stage)
         return self._call_handler(handler, context, failure) if callable(handler) else handler
 

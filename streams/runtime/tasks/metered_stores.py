@@ -96,7 +96,7 @@ class StoreMeter:
             calls.add_to_timings()
 
     def observe_buffer(self) -> None:
-        """Observe what a suppression's buffer has now."""
+        """Record how many bytes and keys a suppression's buffer holds now."""
         if self._buffer is not None:
             now_s = self._monotonic_s()
             self.buffered_records.observe(self._buffer.record_count, now_s)

@@ -77,7 +77,7 @@ class PunctuationQueue:
         return bool(heap) and heap[0].next_at_ms <= now_ms
 
     def _bring_forward_after_clock_setback(self, now_ms: int) -> None:
-        """Bring forward the calls that would now wait for longer than their interval."""
+        """Bring forward punctuations that would wait too long, as the clock was set back."""
         for schedule in self._heap:
             schedule.next_at_ms = min(schedule.next_at_ms, now_ms + schedule.interval_ms)
         heapify(self._heap)

@@ -300,7 +300,7 @@ class Task:
     def _find_next_commit_offset(
         self, partition: Partition, positions: Mapping[Partition, int]
     ) -> int:
-        """Return the offset that a commit would have of an input partition."""
+        """Return the offset to commit for an input partition: of its next record to process."""
         head = self.buffered_records.next_offset(partition)
         return positions.get(partition, self.positions[partition]) if head is None else head
 

@@ -128,7 +128,7 @@ class TaskCreator:
         return any(spec.logged for spec in self._list_stores(task_name))
 
     def _list_stores(self, task_name: str) -> Collection[StoreSpec]:
-        """Return the stores that a task has, as they are declared."""
+        """Return the declarations of the stores of a task."""
         return self._topology.subtopologies[int(task_name.partition("_")[0])].stores
 
     def create_task(self, task_name: str, partitions: list[Partition]) -> Task | None:
@@ -317,7 +317,7 @@ class TaskCreator:
         committed: Mapping[Partition, OffsetAndMetadata],
         deleted: Collection[Partition],
     ) -> dict[str, OffsetProof]:
-        """Return, by the name of the task, the records that its committed offsets account for.
+        """Return the proof, by task name, of which records the committed offsets account for.
 
         `deleted` are inputs whose offsets are gone with their topics.
 

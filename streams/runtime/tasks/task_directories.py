@@ -11,7 +11,7 @@ from streams.topology.build import Topology
 
 
 def assign_directory_numbers(topology: Topology, directory: StateDirectory) -> dict[int, int]:
-    """Return with which number the task directories of each sub-topology begin."""
+    """Number the task directories of each sub-topology as the state directory has saved it."""
     return directory.assign_and_save_directory_numbers(
         {
             sub.number: SubtopologyContents(

@@ -164,7 +164,7 @@ class TaskStores:
         self.unlogged_commits.has_room = do_entries_fit(count, bytes_max)
 
     def advance_expiry(self) -> dict[str, int]:
-        """Advance what has expired of changelogs; return it as entries of the metadata."""
+        """Advance the expired offset of each changelog; return them as metadata entries."""
         entries: dict[str, int] = {}
         if not self.names_expired:
             return entries

@@ -64,7 +64,7 @@ class ChangelogPurger:
         self._is_refused = False
 
     def purge_if_due(self, expired: Iterable[ExpiredRecords]) -> None:
-        """Note what a commit has expired, and start a purge on a thread of its own if due."""
+        """Note changelog records that a commit has expired, and start their deletion if due."""
         if self._is_refused:
             return
         now_s = self._host.monotonic_s()

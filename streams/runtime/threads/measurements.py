@@ -145,7 +145,7 @@ class ThreadMeasurements:
     def _count_run_and_return_sample(
         self, task: str, messages: Sequence[Any], began_at_ms: float
     ) -> Sequence[Any]:
-        """Add records of one partition of a task, and return those that were looked at, if any."""
+        """Count a run of records of one task and topic; return those sampled, if any."""
         topic: str = messages[0].topic()
         source = task, topic
         measured = self.sources.get(source)

@@ -210,7 +210,7 @@ class ProducerCreations:
         creation.failure = reason
 
     def cancel_creation(self, task_name: str) -> None:
-        """Let nothing more be done to create a task's producer, without waiting for that."""
+        """Cancel the creation of a task's producer, without waiting for a request under way."""
         creation = self._by_task.pop(task_name, None)
         if creation is not None and creation.attempt is not None:
             creation.attempt.cancel_creation()

@@ -254,7 +254,7 @@ class ThreadRebalance:
         )
 
     def adopt_assignment_or_raise_shutdown(self, assigned: AssignmentInfo) -> None:
-        """Bring the running tasks to what is assigned in the generation that has begun.
+        """Create, close and keep tasks as assigned in the generation that the member has entered.
 
         Raises: ApplicationShutdown if a member asks all of them to end.
         """

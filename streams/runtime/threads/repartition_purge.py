@@ -71,7 +71,7 @@ class RepartitionPurger:
     def note_offsets_and_purge_if_due(
         self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]
     ) -> None:
-        """Note committed offsets, and start a purge on a thread of its own if one is due.
+        """Note committed offsets, and delete the repartition records before them if that is due.
 
         Raises: AuthorizationError if the last purge was not allowed: topics would grow for ever.
         """

@@ -139,7 +139,7 @@ class StandbyTasks:
             self._task_offsets.remember_as_dormant_before_closing(task, self._thread_name)
 
     def _end_following_and_return_restoring(self, names: Iterable[str]) -> list[str]:
-        """Change the named tasks to CREATED, and return those that the restorer has."""
+        """Change the named standby tasks to CREATED; return those whose stores the restorer has."""
         followed = [n for n in names if self.by_name[n].state is TaskState.STANDBY]
         for name in followed:
             self.by_name[name].stop_following()

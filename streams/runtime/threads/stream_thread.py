@@ -180,7 +180,7 @@ class StreamThread:
             self._create_next_loop()
 
     def _create_next_loop(self) -> None:
-        """Replace the thread's loop by a new one that goes on with the counters of the last."""
+        """Create a stream loop in the place of the last one, with the counters of all before."""
         self._counters_of_replaced = {**self.sum_counters(), "replaced_threads": 0}
         self._turns_of_replaced = self.count_turns()
         self.loop = self._create_loop()

@@ -119,7 +119,7 @@ class TaskExecutor:
         self._observe_sums()
 
     def _observe_sums(self) -> None:
-        """Observe what was summed up of slices and of calls of stores since the last time."""
+        """Add the sums of slices and of store calls since the last time to the thread's timings."""
         self.measurements.observe_slices()
         for task in self._tasks.values():
             for measured in task.step_measurements.values():

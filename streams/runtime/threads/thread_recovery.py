@@ -261,7 +261,7 @@ class ThreadRecovery:
             self._check_rights()
 
     def _check_internal_topics(self) -> None:
-        """Raise StreamsError if what the tasks need was deleted, which no retry mends.
+        """Raise StreamsError if an internal topic that the tasks need was deleted.
 
         A thread without tasks may run a version whose topics are not created yet.
         """

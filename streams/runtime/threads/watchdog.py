@@ -158,7 +158,7 @@ class Watchdog:
                 self._inspect_thread(thread, frame)
 
     def _inspect_thread(self, thread: WatchedThread, frame: FrameType) -> None:
-        """Find out what a thread does now, and log when it gets stuck or moves again."""
+        """Log when a watched thread gets stuck in one place, or moves again."""
         now_s, name = self._host.monotonic_s(), thread.name
         failed = thread.failure
         if failed is not None:

@@ -221,14 +221,15 @@ class FakeProducer(InMemoryProducer):
         """The error of the transaction, after which only a new producer helps."""
         self.discarded = False
         self.away = False
-        """Whether `close` finds no broker that answers, and returns False."""
+        """Whether `try_abort_and_close` finds no broker that answers, and returns False."""
         self._kafka, self._script = kafka, script
         script.record_calls(
             self,
             "producer",
             (
                 "begin_transaction wait_for_queue_room poll_delivery_reports flush "
-                "send_offsets_to_transaction commit_transaction abort_transaction discard close"
+                "send_offsets_to_transaction commit_transaction abort_transaction discard "
+                "try_abort_and_close"
             ),
         )
 
