@@ -66,16 +66,16 @@ class StoreCache:
         ratios = list(self._hit_ratios)
         return (sum(ratios) / len(ratios), min(ratios), max(ratios)) if ratios else None
 
-    def choose_caching_by_use(self, written: int, found: int, *, is_full: bool) -> None:
+    def choose_caching_by_use(self, written_count: int, found_count: int, *, is_full: bool) -> None:
         """Choose whether the next commit caches new entries.
 
-        `written`: how many entries this commit has; `found`: how many of them the cache had.
-        `is_full`: whether a new entry has another one evicted.
+        `written_count`: how many entries this commit has; `found_count`: how many of them the cache
+        had. `is_full`: whether a new entry has another one evicted.
         """
-        self._written += written
-        self._found += found
-        if written:
-            self._hit_ratios.append(found / written)
+        self._written += written_count
+        self._found += found_count
+        if written_count:
+            self._hit_ratios.append(found_count / written_count)
         if self._written < _WRITES_JUDGED:
             return
         is_useful = self._found * _USEFUL_SHARE >= self._written

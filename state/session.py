@@ -190,14 +190,14 @@ class SessionStore(SessionLayout[V]):
     def take_entry_for_merged(
         self,
         key_bytes: bytes,
-        found: Container[bytes] | None,
+        merged_disk_keys: Container[bytes] | None,
         session: Windowed[Any],
     ) -> StoreEntry[Windowed[Any], V] | None:
-        """Return the entry of the session into which those in `found` are merged, to be changed.
+        """Return the entry of the session into which `merged_disk_keys` are merged, to be changed.
 
         It does what `get_entry_for_update` does, but reads no disk to find out that the session is
-        new: the search that returned `key_bytes` and `found` would have found it. None: none was
-        made.
+        new: the search that returned `key_bytes` and `merged_disk_keys` would have found it. None:
+        none was made.
         """
         if self._drained is not None:
             raise create_write_after_drain_error(self.name)
@@ -213,7 +213,7 @@ class SessionStore(SessionLayout[V]):
         if held is not None:
             return held
         # Without a changelog, a crash may have left sessions on disk that no search finds.
-        if recent is None or found is None or disk_key in found:
+        if recent is None or merged_disk_keys is None or disk_key in merged_disk_keys:
             return self._move_to_overlay_for_update(disk_key, session)
         own_session = self._copy_key(session, disk_key)
         if self._early is None:

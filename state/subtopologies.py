@@ -65,9 +65,9 @@ def _score_shared_sources(one: SubtopologyContents, other: SubtopologyContents) 
     return len(one.sources & other.sources)
 
 
-def _iterate_free_numbers(taken: set[int]) -> Iterator[int]:
+def _iterate_free_numbers(taken_numbers: set[int]) -> Iterator[int]:
     number = 0
     while True:
-        if number not in taken:
+        if number not in taken_numbers:
             yield number
         number += 1

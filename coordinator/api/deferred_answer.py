@@ -48,7 +48,7 @@ def answer_on_callback(
 
 
 def answer_in_slices(
-    work: Sliced[A], sliced: SlicedExecutor, build_response: Callable[[A], R]
+    sliced_work: Sliced[A], executor: SlicedExecutor, build_response: Callable[[A], R]
 ) -> Deferrable[R]:
     """Run work in slices; build the response from its result, or raise what it has raised.
 
@@ -60,7 +60,7 @@ def answer_in_slices(
             raise outcome
         return build_response(outcome)
 
-    return answer_on_callback(partial(sliced.run_in_slices, work), build_or_raise)
+    return answer_on_callback(partial(executor.run_in_slices, sliced_work), build_or_raise)
 
 
 def _report_late_error(error: Exception) -> None:

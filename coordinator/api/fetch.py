@@ -277,13 +277,13 @@ def _read_partition_into(
     partition: PartitionLog,
     read_committed: bool,
     max_bytes_left: int,
-    found: list[_FoundBatches],
+    found_batches: list[_FoundBatches],
     *,
     at_least_one: bool,
 ) -> tuple[PartitionResult, ByteCount]:
     """Read one partition; return its result, and its bytes as they count towards `min_bytes`.
 
-    What is read is added to `found`. Raises: Refused.
+    What is read is added to `found_batches`. Raises: Refused.
     """
     check_leader_epoch(
         max(fetch_partition.leader_epoch, UNKNOWN_EPOCH)
@@ -304,7 +304,7 @@ def _read_partition_into(
     size = len(fetched.records)
     if size:
         covered_count = max(0, fetched.end_offset - fetch_partition.offset)
-        found.append((partition, size, covered_count))
+        found_batches.append((partition, size, covered_count))
     aborted = fetched.aborted
     answer = {
         "partition_index": fetch_partition.partition,

@@ -119,10 +119,10 @@ def _apply_operations(resource: AlterableResource, operations: Any) -> Configs:
     return configs
 
 
-def _apply_to_list(present: list[str], given: list[str], operation: int) -> list[str]:
+def _apply_to_list(present: list[str], given_entries: list[str], operation: int) -> list[str]:
     if operation == AlterOperation.APPEND:
-        return [*present, *(item for item in given if item not in present)]
-    return [item for item in present if item not in given]
+        return [*present, *(item for item in given_entries if item not in present)]
+    return [item for item in present if item not in given_entries]
 
 
 def _alter_logger_levels(

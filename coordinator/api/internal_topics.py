@@ -15,12 +15,12 @@ _DEFAULT_FACTOR = -1
 
 
 def create_internal_topics(
-    topics: TopicRegistry, wanted: Sequence[InternalTopic]
+    topics: TopicRegistry, wanted_topics: Sequence[InternalTopic]
 ) -> dict[str, str]:
     """Create all topics that can be, in one write; return by name why others can not be."""
     planned: list[TopicEntry] = []
     problems: dict[str, str] = {}
-    for topic in wanted:
+    for topic in wanted_topics:
         try:
             topics.check_new_name(topic.name, planned)
             configs = validate_topic_configs(dict(topic.configs))

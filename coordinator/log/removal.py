@@ -76,14 +76,14 @@ class SegmentFileRemover:
         # This timer isn't cancelled when the partition is closed: the files are to be closed then.
         self._host.scheduler.call_later(delay_ms, close_needed)
 
-    def unlink_later(self, paths: list[Path], delay_ms: int) -> None:
+    def unlink_later(self, file_paths: list[Path], delay_ms: int) -> None:
         """Unlink files after a delay, on another thread."""
-        if not paths:
+        if not file_paths:
             return
         disk = self._host.disk
 
         def unlink_files() -> None:
-            for path in paths:
+            for path in file_paths:
                 disk.remove_file(path)
 
         def start_unlinking() -> None:

@@ -46,33 +46,37 @@ which `internal_names` replaces by them."""
 
 
 def check_imported_topics(
-    topology: Topology, counts: Mapping[str, int], groups: Iterable[str]
+    topology: Topology, partition_counts: Mapping[str, int], groups: Iterable[str]
 ) -> None:
     """Raise ConfigError if internal topics differ from what this application needs.
 
-    `counts` are the partitions of all topics, `groups` the ids of all groups: the topics of one
-    whose id begins with this application's are not its own.
+    `partition_counts` are the partitions of all topics, `groups` the ids of all groups: the topics
+    of one whose id begins with this application's are not its own.
     """
-    _check_inputs(topology, counts)
-    _check_names(topology, counts, groups)
-    _check_partitions(topology, counts)
+    _check_inputs(topology, partition_counts)
+    _check_names(topology, partition_counts, groups)
+    _check_partitions(topology, partition_counts)
 
 
-def _check_inputs(topology: Topology, counts: Mapping[str, int]) -> None:
+def _check_inputs(topology: Topology, partition_counts: Mapping[str, int]) -> None:
     """Raise ConfigError for inputs that do not exist."""
-    if missing := sorted(set(topology.input_topics) - counts.keys()):
+    if missing := sorted(set(topology.input_topics) - partition_counts.keys()):
         raise ConfigError(
             f"there is no topic {missing[0]!r}, which this application reads: give its source the "
             "topic that it has in Java, or begin with a new one after the import"
         )
 
 
-def _check_names(topology: Topology, counts: Mapping[str, int], groups: Iterable[str]) -> None:
+def _check_names(
+    topology: Topology, partition_counts: Mapping[str, int], groups: Iterable[str]
+) -> None:
     """Raise ConfigError for internal topics that only one of the two applications has."""
     mine = list_internal_topics(topology).keys()
-    found = find_internal_topics(topology.application_id, counts, groups, topology=topology)
+    found = find_internal_topics(
+        topology.application_id, partition_counts, groups, topology=topology
+    )
     others = [t for t in found.undecided if t not in mine and t.endswith(_SUFFIXES)]
-    absent = sorted(mine - counts.keys())
+    absent = sorted(mine - partition_counts.keys())
     if not others and not absent:
         return
     sentences = []
@@ -165,19 +169,21 @@ def _explain_unused(topology: Topology, others: list[str]) -> Iterator[str]:
             yield f"Store {spec.name!r} has logged=False here, and a changelog in Java"
 
 
-def _check_partitions(topology: Topology, counts: Mapping[str, int]) -> None:
+def _check_partitions(topology: Topology, partition_counts: Mapping[str, int]) -> None:
     """Raise ConfigError for internal topics that need another number of partitions here."""
-    of_inputs = {topic: counts[topic] for topic in topology.input_topics}
-    wanted = derive_internal_counts(topology, topology.derive_partition_counts(of_inputs), counts)
-    wrong = {topic: needed for topic, needed in wanted.items() if counts[topic] != needed}
+    of_inputs = {topic: partition_counts[topic] for topic in topology.input_topics}
+    wanted = derive_internal_counts(
+        topology, topology.derive_partition_counts(of_inputs), partition_counts
+    )
+    wrong = {topic: needed for topic, needed in wanted.items() if partition_counts[topic] != needed}
     if not wrong:
         return
     named = ", ".join(
-        f"internal topic {topic!r} has {format_count(counts[topic], 'partition')} and this "
-        f"application needs {needed}"
+        f"internal topic {topic!r} has {format_count(partition_counts[topic], 'partition')} and "
+        f"this application needs {needed}"
         for topic, needed in wrong.items()
     )
-    found = counts[next(iter(wrong))]
+    found = partition_counts[next(iter(wrong))]
     raise ConfigError(
         f"{named}. Keys would be looked for in other partitions than they were written to. Give "
         f"its steps the partitions that they have in Java, as repartition(partitions={found})"

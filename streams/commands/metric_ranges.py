@@ -38,94 +38,94 @@ class MetricRow(NamedTuple):
     is_normal: bool = True
 
 
-def list_rows(found: MetricsOutput) -> Sequence[MetricRow]:
+def list_rows(metrics: MetricsOutput) -> Sequence[MetricRow]:
     """Return the lines of the table.
 
     Those of queries are there if a worker serves them, those of a broker if one was asked.
     """
     return [
-        *_list_worker_rows(found),
-        *_list_processing_rows(found),
-        *_list_state_rows(found),
-        *_list_broker_rows(found),
-        *_list_query_rows(found),
+        *_list_worker_rows(metrics),
+        *_list_processing_rows(metrics),
+        *_list_state_rows(metrics),
+        *_list_broker_rows(metrics),
+        *_list_query_rows(metrics),
     ]
 
 
-def _list_worker_rows(found: MetricsOutput) -> list[MetricRow]:
+def _list_worker_rows(metrics: MetricsOutput) -> list[MetricRow]:
     """Return the table rows of workers, threads and tasks, with their recent failures."""
-    replaced = found.threads_replaced or 0
+    replaced = metrics.threads_replaced or 0
     return [
         MetricRow(
             "workers",
-            _join_counts(found.states)
-            + (f", {found.unhealthy} unhealthy" if found.unhealthy else "")
-            + (f", {len(found.unanswered)} without an answer" if found.unanswered else ""),
+            _join_counts(metrics.states)
+            + (f", {metrics.unhealthy} unhealthy" if metrics.unhealthy else "")
+            + (f", {len(metrics.unanswered)} without an answer" if metrics.unanswered else ""),
             "RUNNING, healthy",
-            set(found.states) <= {"RUNNING"} and not found.unanswered and not found.unhealthy,
+            set(metrics.states) <= {"RUNNING"} and not metrics.unanswered and not metrics.unhealthy,
         ),
         MetricRow(
             "threads",
-            f"{found.threads}, {found.threads_stuck} stuck"
+            f"{metrics.threads}, {metrics.threads_stuck} stuck"
             + (f", {replaced:.0f} replaced" if replaced else ""),
             "0 stuck or replaced",
-            not found.threads_stuck and not replaced,
+            not metrics.threads_stuck and not replaced,
         ),
-        MetricRow("tasks", _join_counts(found.tasks), ""),
-        _create_event_row("last rebalance", found.rebalance_age_s),
-        _create_event_row("last recovery", found.recovery_age_s),
+        MetricRow("tasks", _join_counts(metrics.tasks), ""),
+        _create_event_row("last rebalance", metrics.rebalance_age_s),
+        _create_event_row("last recovery", metrics.recovery_age_s),
     ]
 
 
-def _list_processing_rows(found: MetricsOutput) -> list[MetricRow]:
+def _list_processing_rows(metrics: MetricsOutput) -> list[MetricRow]:
     """Return the lines of records, commits and latencies."""
-    interval_s = found.commit_interval_s or 0.0
+    interval_s = metrics.commit_interval_s or 0.0
     intervals_s = _COMMIT_INTERVALS * interval_s
     stalled_s = max(_STALLED_S, intervals_s)
     return [
-        MetricRow("records in", _format_value(found.records_in_rate, "/s"), "as they arrive"),
-        _create_lag_row(found, max(_LAG_S, intervals_s)),
+        MetricRow("records in", _format_value(metrics.records_in_rate, "/s"), "as they arrive"),
+        _create_lag_row(metrics, max(_LAG_S, intervals_s)),
         _create_limited_row(
-            "longest commit", found.commit_latency_max_s, _COMMIT_S, " s, of the last minute"
+            "longest commit", metrics.commit_latency_max_s, _COMMIT_S, " s, of the last minute"
         ),
         MetricRow(
             "since the last commit",
-            _format_value(found.commit_age_max_s, " s"),
+            _format_value(metrics.commit_age_max_s, " s"),
             f"≤ {_format_value(stalled_s, ' s')} while records wait",
-            (found.stalled_commit_age_s or 0.0) <= stalled_s,
+            (metrics.stalled_commit_age_s or 0.0) <= stalled_s,
         ),
-        _create_limited_row("latency, p99", found.end_to_end_latency_p99_s, 60, " s"),
-        _create_limited_row("busiest thread", found.busiest_thread_ratio, _BUSY_RATIO, ""),
-        _create_limited_row("dropped", found.dropped_rate, 0, "/s"),
-        _create_limited_row("dead letters", found.dead_letters_rate, 0, "/s"),
+        _create_limited_row("latency, p99", metrics.end_to_end_latency_p99_s, 60, " s"),
+        _create_limited_row("busiest thread", metrics.busiest_thread_ratio, _BUSY_RATIO, ""),
+        _create_limited_row("dropped", metrics.dropped_rate, 0, "/s"),
+        _create_limited_row("dead letters", metrics.dead_letters_rate, 0, "/s"),
     ]
 
 
-def _create_lag_row(found: MetricsOutput, most_s: float) -> MetricRow:
+def _create_lag_row(metrics: MetricsOutput, most_s: float) -> MetricRow:
     """Return the line of the lag: a few seconds of what comes in, or a few thousand records.
 
     A lag that becomes less is that of an application which catches up, until it is a small one.
     """
-    lag, rate = found.lag, found.records_in_rate
+    lag, rate = metrics.lag, metrics.records_in_rate
     is_normal = True
     if lag is not None:
         is_behind = lag > _FEW_RECORDS and lag > most_s * rate if rate else lag > _LAG_RECORDS
-        is_falling = found.lag_growth is not None and found.lag_growth < 0
+        is_falling = metrics.lag_growth is not None and metrics.lag_growth < 0
         is_normal = not is_behind or (is_falling and lag <= _LAG_RECORDS)
     normal = f"≤ {_format_value(most_s, ' s')} of records in"
     return MetricRow("lag", _format_value(lag, " records"), normal, is_normal)
 
 
-def _list_state_rows(found: MetricsOutput) -> list[MetricRow]:
+def _list_state_rows(metrics: MetricsOutput) -> list[MetricRow]:
     """Return the lines of restores, standby tasks, and disks."""
-    free, total = found.state_disk_free_bytes, found.state_disk_total_bytes
+    free, total = metrics.state_disk_free_bytes, metrics.state_disk_total_bytes
     # A compaction, or a store that is rebuilt, needs as much again as there is.
-    needed = found.stores_disk_bytes or 0.0
+    needed = metrics.stores_disk_bytes or 0.0
     least = max(needed, min(_FREE_BYTES, _FREE_RATIO * (total or 0.0)))
     return [
-        _create_limited_row("left to restore", found.restore_records_left, 0, " records"),
-        _create_limited_row("standby lag", found.standby_lag_max, _LAG_RECORDS, " records"),
-        MetricRow("stores on disk", _format_megabytes(found.stores_disk_bytes), ""),
+        _create_limited_row("left to restore", metrics.restore_records_left, 0, " records"),
+        _create_limited_row("standby lag", metrics.standby_lag_max, _LAG_RECORDS, " records"),
+        MetricRow("stores on disk", _format_megabytes(metrics.stores_disk_bytes), ""),
         MetricRow(
             "free for them",
             _format_megabytes(free),
@@ -135,10 +135,10 @@ def _list_state_rows(found: MetricsOutput) -> list[MetricRow]:
     ]
 
 
-def _list_broker_rows(found: MetricsOutput) -> list[MetricRow]:
+def _list_broker_rows(metrics: MetricsOutput) -> list[MetricRow]:
     """Return the table rows of a broker, if one publishes metrics."""
-    age_s, overdue = found.oldest_open_transaction_s, found.transactions_overdue or 0
-    most_s = max(10.0, 2 * (found.commit_interval_s or 0.0))
+    age_s, overdue = metrics.oldest_open_transaction_s, metrics.transactions_overdue or 0
+    most_s = max(10.0, 2 * (metrics.commit_interval_s or 0.0))
     rows = [
         MetricRow(
             "oldest transaction",
@@ -147,7 +147,7 @@ def _list_broker_rows(found: MetricsOutput) -> list[MetricRow]:
             (age_s or 0.0) <= most_s and not overdue,
         )
     ]
-    if (ratio := found.broker_disk_free_ratio) is not None:
+    if (ratio := metrics.broker_disk_free_ratio) is not None:
         is_normal = ratio >= _BROKER_FREE_RATIO
         rows.append(
             MetricRow(
@@ -157,15 +157,15 @@ def _list_broker_rows(found: MetricsOutput) -> list[MetricRow]:
     return rows
 
 
-def _list_query_rows(found: MetricsOutput) -> list[MetricRow]:
-    if found.queries_rate is None:
+def _list_query_rows(metrics: MetricsOutput) -> list[MetricRow]:
+    if metrics.queries_rate is None:
         return []
     return [
-        MetricRow("queries", _format_value(found.queries_rate, "/s"), "as they are asked"),
-        _create_limited_row("failed queries", found.queries_failed_rate, 0, "/s"),
+        MetricRow("queries", _format_value(metrics.queries_rate, "/s"), "as they are asked"),
+        _create_limited_row("failed queries", metrics.queries_failed_rate, 0, "/s"),
         MetricRow(
             "query latency, p99",
-            _format_value(found.query_latency_p99_s, " s"),
+            _format_value(metrics.query_latency_p99_s, " s"),
             "short, but for long ranges",
         ),
     ]

@@ -113,7 +113,7 @@ class Scraper:
                 self._answered_at_s[target.address] = now_s
         return found, failures
 
-    def _scrape_target(self, target: ScrapeTarget) -> Scrape | str:
+    def _scrape_target(self, target: ScrapeTarget) -> Scrape | SilenceReason:
         """Return what an address answers, or the reason why it does not."""
         worker = target.worker
         if worker is not None and worker.condition is ProcessCondition.ENDED:

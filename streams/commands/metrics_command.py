@@ -106,25 +106,25 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def build_table(found: MetricsOutput) -> Table:
+def build_table(metrics: MetricsOutput) -> Table:
     """Return the table of a summary; `!` marks what is outside of its normal range."""
     from rich.text import Text
 
     table = create_table("figure", "value", "normal", "")
-    for name, value, normal, is_normal in list_rows(found):
+    for name, value, normal, is_normal in list_rows(metrics):
         style = "" if is_normal else "bold red"
         mark = "" if is_normal else "!"
         table.add_row(Text(name), Text(value, style), Text(normal), Text(mark, style))
     return table
 
 
-def _print_summary(found: MetricsOutput, *, as_json: bool) -> None:
+def _print_summary(metrics: MetricsOutput, *, as_json: bool) -> None:
     if as_json:
-        row: dict[str, Any] = asdict(found)
+        row: dict[str, Any] = asdict(metrics)
         print_json_line(row)
         return
-    create_console().print(build_table(found))
-    for each in found.unanswered:
+    create_console().print(build_table(metrics))
+    for each in metrics.unanswered:
         print_message(each)
 
 

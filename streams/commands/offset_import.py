@@ -237,9 +237,9 @@ class OffsetImport:
             yield ImportedOffset(task.name, partition, offset.offset, text)
 
 
-def _decode_offset(held: OffsetAndMetadata) -> KafkaStreamsMetadata:
+def _decode_offset(committed_offset: OffsetAndMetadata) -> KafkaStreamsMetadata:
     """Decode the metadata of an offset, with no time for one that Millrace has committed."""
-    return decode_kafka_streams_metadata(held.metadata) or KafkaStreamsMetadata(-1)
+    return decode_kafka_streams_metadata(committed_offset.metadata) or KafkaStreamsMetadata(-1)
 
 
 def build_metadata_of_emitted_windows(

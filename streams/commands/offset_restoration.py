@@ -181,13 +181,13 @@ class Restoration:
         return stops or partition.topic in self._topology.repartition_topics
 
     def _complete_offsets(
-        self, task: TaskInputs, found: Mapping[Partition, RestoredOffset]
+        self, task: TaskInputs, proven: Mapping[Partition, RestoredOffset]
     ) -> Iterator[RestoredOffset]:
         """Yield the offsets of a task with their metadata, also those that stay as they are."""
         held = {p: self._committed[p] for p in task.partitions if p in self._committed}
         own = {p: decode_metadata(each.metadata) for p, each in held.items()}
-        decided = {p.topic for p, each in found.items() if each.then is not None}
-        numbers = [self._ledger.commit_numbers.get(p) for p, each in found.items() if each.then]
+        decided = {p.topic for p, each in proven.items() if each.then is not None}
+        numbers = [self._ledger.commit_numbers.get(p) for p, each in proven.items() if each.then]
         restored = RestoredTask(
             task.subtopology,
             positions={store: self._end_offsets[each] for store, each in task.changelogs.items()},
@@ -206,8 +206,8 @@ class Restoration:
         )
         for partition in task.partitions:
             text = restored.encode_offset(partition, own.get(partition, OffsetMetadata()))
-            if partition in found:
-                each = found[partition]
+            if partition in proven:
+                each = proven[partition]
                 yield RestoredOffset(
                     partition, each.now, each.then, each.proof, text, each.is_proven
                 )
@@ -292,15 +292,15 @@ class Restoration:
         )
 
     def _explain_why_offset_is_wrong(
-        self, task: TaskInputs, partition: Partition, held: OffsetAndMetadata | None
+        self, task: TaskInputs, partition: Partition, committed_offset: OffsetAndMetadata | None
     ) -> str | None:
         """Return why the offset of an input does not account for what was done with it.
 
         None if it does. Raises ConfigError for an offset that a reset has marked.
         """
-        if held is None:
+        if committed_offset is None:
             return self._explain_why_offset_is_needed(task, partition)
-        metadata = decode_metadata(held.metadata)
+        metadata = decode_metadata(committed_offset.metadata)
         if metadata.is_reset_begun:
             raise ConfigError(
                 f"a reset was begun, and not ended (task {task.name}): run it again, "
@@ -308,7 +308,7 @@ class Restoration:
             )
         if partition in self._former_partitions:
             return "of another topic of the same name, which was deleted and created again"
-        is_own = has_metadata_of_streams(held.metadata)
+        is_own = has_metadata_of_streams(committed_offset.metadata)
         if not task.changelogs:
             return None if is_own or not self._may_rest_on(task) else "set by a tool"
         # At least once a changelog may be ahead, so positions are not compared.

@@ -72,17 +72,17 @@ def find_unrestorable_stores(
     config: StreamsConfig,
     admin: AdminClient,
     fetch_committed: Callable[[], CommittedOffsets],
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     now_ms: int,
 ) -> ChangelogReview:
     """Return which stores of an application a start could not rebuild from their changelogs.
 
-    `fetch_committed` fetches all offsets of the group, `counts` are the topics' partitions. Of a
-    task whose topics are missing nothing is said: that is told with the topics.
+    `fetch_committed` fetches all offsets of the group, `partition_counts` are the topics'
+    partitions. Of a task whose topics are missing nothing is said: that is told with the topics.
     """
     tasks: list[TaskInputs] = []
     with suppress(ConfigError):
-        tasks += list_tasks(topology, counts)
+        tasks += list_tasks(topology, partition_counts)
     changelogs = [changelog for task in tasks for changelog in task.changelogs.values()]
     if not changelogs:
         return ChangelogReview()

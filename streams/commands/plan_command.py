@@ -135,14 +135,14 @@ def plan(
 def _compare_versions(
     old: TopologyDescription,
     new: TopologyDescription,
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     config: StreamsConfig,
 ) -> UpgradePlan:
     """Compare two versions, with what a group of the streams protocol holds against the new one.
 
     With `auto` the group may be one, unless brokers can't be told the topology.
     """
-    result = compare_topologies(old, new, counts)
+    result = compare_topologies(old, new, partition_counts)
     is_auto = config.group_protocol == "auto"
     if config.group_protocol == "classic" or (is_auto and config.task_assignor is not None):
         return result

@@ -45,7 +45,7 @@ class InputReview(NamedTuple):
 
 def review_inputs(
     topology: Topology,
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     dead_letter_topics: Iterable[str] = (),
     bootstrap_servers: str | None = None,
 ) -> InputReview:
@@ -55,20 +55,22 @@ def review_inputs(
     topics that are not among these. Counts are compared once those of all inputs are known.
     """
     conflict = missing = ""
-    reviews = () if bootstrap_servers is None else review_patterns(topology, counts)
+    reviews = () if bootstrap_servers is None else review_patterns(topology, partition_counts)
     patterns = tuple(each.describe_effects() for each in reviews)
     try:
-        topology = resolve_topology(topology, counts)
+        topology = resolve_topology(topology, partition_counts)
     except TopologyError as error:
         return InputReview(str(error), "")
-    if counts.keys() >= {*topology.input_topics}:
+    if partition_counts.keys() >= {*topology.input_topics}:
         try:
-            topology.derive_partition_counts({t: counts[t] for t in topology.input_topics})
+            topology.derive_partition_counts(
+                {t: partition_counts[t] for t in topology.input_topics}
+            )
         except TopologyError as error:
             conflict = str(error)
     if bootstrap_servers is not None:
         try:
-            check_topics(topology, counts, bootstrap_servers, dead_letter_topics)
+            check_topics(topology, partition_counts, bootstrap_servers, dead_letter_topics)
         except ConfigError as error:
             missing = str(error)
         except TopologyError as error:

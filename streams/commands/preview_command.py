@@ -99,10 +99,10 @@ def _require_group_protocol(clients: ClusterClients, group: str) -> str:
     )
 
 
-def _print_preview(found: AssignmentPreview, *, as_json: bool) -> None:
+def _print_preview(preview: AssignmentPreview, *, as_json: bool) -> None:
     """Print a preview as one object of JSON, or as a table and a line of what would move."""
     if as_json:
-        print_json_line(asdict(found))
+        print_json_line(asdict(preview))
         return
     columns = ("now", "then", "gains", "loses")
     rows = [
@@ -110,12 +110,12 @@ def _print_preview(found: AssignmentPreview, *, as_json: bool) -> None:
             "member": each.instance_id or each.member,
             **{name: _format_partitions(getattr(each, name)) for name in columns},
         }
-        for each in found.members
+        for each in preview.members
     ]
     print_rows(("member", *columns), rows, as_json=False)
     typer.echo(
-        f"{found.assignor} would move "
-        f"{format_count(found.moved, 'partition')} from one member to another"
+        f"{preview.assignor} would move "
+        f"{format_count(preview.moved, 'partition')} from one member to another"
     )
 
 

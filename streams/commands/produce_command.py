@@ -141,10 +141,7 @@ def produce(
             null,
         )
         fields = _parse_fields(clients, topic, headers, header_list, partition, timestamp)
-        with (
-            _open_input_lines(records, file, encoding, from_line) as lines,
-            _interrupt_on_sigterm(),
-        ):
+        with _open_lines(records, file, encoding, from_line) as lines, _interrupt_on_sigterm():
             encoded = map(encoder.encode_record, lines)
             if transaction:
                 count = _write_in_transaction(clients, topic, encoded, fields)
@@ -230,7 +227,7 @@ def _parse_fields(
 
 
 @contextmanager
-def _open_input_lines(
+def _open_lines(
     records: list[str] | None, file: Path | None, encoding: str | None, from_line: int
 ) -> Iterator[Iterable[InputLine]]:
     """Provide the records that were given, the lines of a file, or those of standard input.

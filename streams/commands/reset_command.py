@@ -161,9 +161,9 @@ def reset(
 
 
 def _create_row(
-    change: str, what: str, now: int | None = None, then: int | None = None
+    change: str, subject: str, now: int | None = None, then: int | None = None
 ) -> dict[str, Any]:
-    return {"change": change, "what": what, "now": now, "then": then}
+    return {"change": change, "what": subject, "now": now, "then": then}
 
 
 def find_application(

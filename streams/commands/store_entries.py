@@ -38,16 +38,16 @@ class EntryPrinter:
     with_metadata: bool = False
     key_in_window: NamedSerde | None = None
 
-    def print_entry(self, entry: StoredEntry, place: dict[str, Any]) -> None:
-        """Print an entry. `place` says where it is: task, or partition and offset.
+    def print_entry(self, entry: StoredEntry, owner_fields: dict[str, Any]) -> None:
+        """Print an entry. `owner_fields` says where it is: task, or partition and offset.
 
         Raises SerdeError where a serde refuses it.
         """
         key_serde = self.key
         if entry.start_ms is not None and self.key_in_window is not None:
             key_serde = self.key_in_window
-        key = self._decode_part("key", key_serde, entry.key, place)
-        value = self._decode_part("value", self.value, entry.value, place)
+        key = self._decode_part("key", key_serde, entry.key, owner_fields)
+        value = self._decode_part("value", self.value, entry.value, owner_fields)
         end_ms = entry.end_ms
         if end_ms is None and entry.start_ms is not None and self.window_size_ms is not None:
             end_ms = entry.start_ms + self.window_size_ms
@@ -56,7 +56,7 @@ class EntryPrinter:
                 {} if entry.start_ms is None else {"start_ms": entry.start_ms, "end_ms": end_ms}
             )
             times = {"timestamp_ms": entry.timestamp_ms}
-            print_json_line({**place, "key": key, **window, **times, "value": value})
+            print_json_line({**owner_fields, "key": key, **window, **times, "value": value})
             return
         if entry.start_ms is None:
             shown = format_value(key)
@@ -65,7 +65,7 @@ class EntryPrinter:
         line = f"{shown}\t{format_value(value)}"
         if self.with_metadata:
             at = "-" if entry.timestamp_ms is None else format_time(entry.timestamp_ms)
-            line = "\t".join([*map(str, place.values()), at, line])
+            line = "\t".join([*map(str, owner_fields.values()), at, line])
         typer.echo(line)
 
     @staticmethod

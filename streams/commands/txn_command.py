@@ -220,20 +220,22 @@ def _require_hanging_transaction(
 
 
 def _confirm_and_abort_hanging(
-    clients: ClusterClients, found: OpenProducer, *, yes: bool, as_json: bool
+    clients: ClusterClients, hanging_producer: OpenProducer, *, yes: bool, as_json: bool
 ) -> None:
     """Abort a transaction that hangs by a marker in its partition."""
     from streams.commands.output import print_json_line, print_message
     from streams.commands.topics_command import require_confirmation
     from streams.membership.transactions import write_abort_marker
 
-    place, start_offset = found.partition, found.start_offset
+    place, start_offset = hanging_producer.partition, hanging_producer.start_offset
     require_confirmation(
-        f"Abort the transaction of producer {found.producer_id} that begins at offset "
+        f"Abort the transaction of producer {hanging_producer.producer_id} that begins at offset "
         f"{start_offset} of {place}?",
         yes=yes,
     )
-    clients.ask_brokers(lambda open_connection: write_abort_marker(open_connection, found))
+    clients.ask_brokers(
+        lambda open_connection: write_abort_marker(open_connection, hanging_producer)
+    )
     if as_json:
         print_json_line(
             {

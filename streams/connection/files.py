@@ -78,7 +78,7 @@ def _resolve_path(name: str, value: Any, directory: Path) -> Any:
     return value
 
 
-def _parse_lines(text: str, called: str) -> Iterator[tuple[Name, Value]]:
+def _parse_lines(text: str, file_description: str) -> Iterator[tuple[Name, Value]]:
     """Parse lines NAME=VALUE; empty lines and those that begin with # are comments."""
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -86,5 +86,5 @@ def _parse_lines(text: str, called: str) -> Iterator[tuple[Name, Value]]:
             continue
         name, equals, value = stripped.partition("=")
         if not equals:
-            raise ConfigError(f"{called}, line {number}: not NAME=VALUE")
+            raise ConfigError(f"{file_description}, line {number}: not NAME=VALUE")
         yield name.strip(), value.strip()

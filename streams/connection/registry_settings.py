@@ -96,13 +96,13 @@ class SchemaRegistrySettings(dict[str, Any]):
         return found
 
 
-def parse_schema_registry(given: Mapping[str, Any]) -> SchemaRegistrySettings:
+def parse_schema_registry(given_settings: Mapping[str, Any]) -> SchemaRegistrySettings:
     """Return the settings of a registry after a check of their names and of what goes together.
 
     No file is read yet. Raises ConfigError, without values.
     """
     settings = SchemaRegistrySettings()
-    for name, value in given.items():
+    for name, value in given_settings.items():
         if name not in _KNOWN:
             raise ConfigError(_describe_unknown(name))
         if value is None or value == "":

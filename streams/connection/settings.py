@@ -186,20 +186,20 @@ def is_security_setting(name: str) -> bool:
 
 
 def override_connection(
-    settings: ConnectionSettings, given: Mapping[str, Any]
+    settings: ConnectionSettings, given_settings: Mapping[str, Any]
 ) -> ConnectionSettings:
-    """Return the settings of a connection with those that are `given` in place of theirs.
+    """Return the settings of a connection with those that are `given_settings` in place of theirs.
 
     A value replaces a file that stands for it, and the other way round. What has no effect with the
     protocol is passed on, as librdkafka takes it. Raises ConfigError.
     """
-    replaced = {_remove_source_suffix(name) for name in given}
+    replaced = {_remove_source_suffix(name) for name in given_settings}
     kept = {
         name: value
         for name, value in settings.items()
         if _remove_source_suffix(name) not in replaced
     }
-    return parse_connection({**kept, **given}, refuses_unused=False)
+    return parse_connection({**kept, **given_settings}, refuses_unused=False)
 
 
 def _remove_source_suffix(name: str) -> str:
@@ -211,7 +211,7 @@ def _remove_source_suffix(name: str) -> str:
 
 
 def parse_connection(
-    given: Mapping[str, Any], *, refuses_unused: bool = True
+    given_settings: Mapping[str, Any], *, refuses_unused: bool = True
 ) -> ConnectionSettings:
     """Return the settings of a connection after a check of their names and of what goes together.
 
@@ -220,7 +220,7 @@ def parse_connection(
     with all that is wrong, without values.
     """
     settings = ConnectionSettings()
-    faults = list(_read_settings(given, settings))
+    faults = list(_read_settings(given_settings, settings))
     if not faults:  # else what goes together can't be judged
         faults += _find_protocol_faults(settings)
         if refuses_unused:
@@ -289,15 +289,15 @@ def _explain_wrong_endpoint(url: str) -> str:
     return ""
 
 
-def rename_aliases(given: Mapping[str, Any]) -> dict[str, Any]:
+def rename_aliases(given_settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with names in place of aliases, so that two places can be merged by name.
 
     Where one place has both, the alias stays, for `parse_connection` to refuse.
     """
     renamed = {}
-    for given_name, value in given.items():
+    for given_name, value in given_settings.items():
         name = _ALIASES.get(given_name, given_name)
-        renamed[given_name if name in given else name] = value
+        renamed[given_name if name in given_settings else name] = value
     return renamed
 
 

@@ -134,24 +134,24 @@ def _list_topic_points() -> list[tuple[PointName, Look]]:
     ]
 
 
-def _list_all_topics(found: KnownTopics) -> frozenset[str]:
-    return found.all
+def _list_all_topics(topics: KnownTopics) -> frozenset[str]:
+    return topics.all
 
 
-def _list_read_topics(found: KnownTopics) -> frozenset[str]:
-    return found.inputs | found.internal
+def _list_read_topics(topics: KnownTopics) -> frozenset[str]:
+    return topics.inputs | topics.internal
 
 
-def _list_internal_topics(found: KnownTopics) -> frozenset[str]:
-    return found.internal
+def _list_internal_topics(topics: KnownTopics) -> frozenset[str]:
+    return topics.internal
 
 
-def _list_input_topics(found: KnownTopics) -> frozenset[str]:
-    return found.inputs
+def _list_input_topics(topics: KnownTopics) -> frozenset[str]:
+    return topics.inputs
 
 
-def _list_output_topics(found: KnownTopics) -> frozenset[str]:
-    return found.outputs
+def _list_output_topics(topics: KnownTopics) -> frozenset[str]:
+    return topics.outputs
 
 
 def _check_rights_first(select: TopicSelection, look: Look) -> Look:

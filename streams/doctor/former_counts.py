@@ -27,7 +27,7 @@ def derive_former_counts(
     missing: Collection[str],
     witnesses: Iterable[Partition],
     companions: Mapping[str, Collection[str]],
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
 ) -> dict[str, int]:
     """Return the former partition counts of missing topics, as far as something shows them.
 
@@ -40,8 +40,8 @@ def derive_former_counts(
             found[partition.topic] = max(found.get(partition.topic, 0), partition.number + 1)
     for topic in missing:
         for other in companions.get(topic, ()):
-            if other in counts and other not in missing:
-                found[topic] = max(found.get(topic, 0), counts[other])
+            if other in partition_counts and other not in missing:
+                found[topic] = max(found.get(topic, 0), partition_counts[other])
     return found
 
 

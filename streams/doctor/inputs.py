@@ -68,16 +68,16 @@ def find_expiring_time_ms(settings: Mapping[str, str], now_ms: int) -> int | Non
 
 def check_copartitions(
     groups: Collection[frozenset[str]],
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     former_counts: Mapping[str, int] = {},
 ) -> Iterator[DoctorFinding]:
     """Find topics that meet by key and have other partition counts.
 
     `former_counts` are those with which the application has run, as far as something shows them.
     """
-    unequal = list_topics_of_unequal_counts(groups, counts)
+    unequal = list_topics_of_unequal_counts(groups, partition_counts)
     for group in groups:
-        found = {topic: counts[topic] for topic in sorted(group & unequal)}
+        found = {topic: partition_counts[topic] for topic in sorted(group & unequal)}
         if len(set(found.values())) > 1:
             yield _describe_unequal(found, former_counts)
     if groups and not unequal:
@@ -87,11 +87,11 @@ def check_copartitions(
 
 
 def list_topics_of_unequal_counts(
-    groups: Collection[frozenset[str]], counts: Mapping[str, int]
+    groups: Collection[frozenset[str]], partition_counts: Mapping[str, int]
 ) -> set[str]:
     """Return the topics that are there and meet others by key whose partition counts differ."""
-    found = (group & counts.keys() for group in groups)
-    return {t for group in found if len({counts[t] for t in group}) > 1 for t in group}
+    found = (group & partition_counts.keys() for group in groups)
+    return {t for group in found if len({partition_counts[t] for t in group}) > 1 for t in group}
 
 
 def _describe_unequal(found: Mapping[str, int], former_counts: Mapping[str, int]) -> DoctorFinding:
@@ -167,13 +167,13 @@ def _suggest_newest(partition: Partition, end_offset: int) -> str:
     )
 
 
-def find_outsized_partition(counts: Mapping[Partition, int]) -> Partition | None:
+def find_outsized_partition(record_counts: Mapping[Partition, int]) -> Partition | None:
     """Return the partition that has several times as many as the median of the others."""
-    if len(counts) < 2:
+    if len(record_counts) < 2:
         return None
-    largest = max(counts, key=lambda each: counts[each])
-    others = median(count for each, count in counts.items() if each != largest)
-    is_skewed = counts[largest] >= max(SKEW_RECORDS_MIN, _SKEW_FACTOR * others)
+    largest = max(record_counts, key=lambda each: record_counts[each])
+    others = median(count for each, count in record_counts.items() if each != largest)
+    is_skewed = record_counts[largest] >= max(SKEW_RECORDS_MIN, _SKEW_FACTOR * others)
     return largest if is_skewed else None
 
 

@@ -46,10 +46,10 @@ class LocalWorker:
         return process_id if is_of_this_host and is_stopped(process_id) else None
 
 
-def find_workers_by_directory_locks(path: Path) -> list[LocalWorker]:
+def find_workers_by_directory_locks(application_directory: Path) -> list[LocalWorker]:
     """Return the workers that hold a slot of an application's state directory."""
     found = []
-    for lock in sorted(path.glob(f"process-*/{LOCK_FILE}")):
+    for lock in sorted(application_directory.glob(f"process-*/{LOCK_FILE}")):
         try:
             with exclude_owner(lock):
                 continue

@@ -106,21 +106,21 @@ def _find_first_conflicts(
     return []
 
 
-def describe_obstacle(found: TopologyComparison, *, has_app: bool) -> str:
+def describe_obstacle(comparison: TopologyComparison, *, has_app: bool) -> str:
     """Return why points that rest on the topology are not looked at; empty if they are."""
     point = VERSION if has_app else VERSIONS
-    return f"another topology runs by this id: see the point {point!r}" if found.others else ""
+    return f"another topology runs by this id: see the point {point!r}" if comparison.others else ""
 
 
-def check_topology_version(found: TopologyComparison) -> Iterator[DoctorFinding]:
+def check_topology_version(comparison: TopologyComparison) -> Iterator[DoctorFinding]:
     """Compare the topology of the App with those that the workers run."""
-    names = ", ".join(each[:_SHOWN_CHARS] for each in found.others if each)
+    names = ", ".join(each[:_SHOWN_CHARS] for each in comparison.others if each)
     shown = f" ({names})" if names else ""
-    if found.conflicts:
+    if comparison.conflicts:
         yield create_error_finding(
             VERSION,
             f"workers run another topology{shown} by this application id, beside which this App "
-            f"can't run: {'; '.join(found.conflicts)}",
+            f"can't run: {'; '.join(comparison.conflicts)}",
             "workers of one of the two are refused at their start, and make the group of the other "
             "rebalance each time; topics and stores of this id are of the other",
             "if it is another application, choose another application id for one of the two; if "
@@ -128,7 +128,7 @@ def check_topology_version(found: TopologyComparison) -> Iterator[DoctorFinding]
             f"makes of the state: {format_command('plan', '--against', 'FILE')}. Who they are: "
             + format_command("group describe"),
         )
-    elif found.others and not found.runs_own:
+    elif comparison.others and not comparison.runs_own:
         yield create_warning_finding(
             VERSION,
             f"the workers run another topology{shown} than this App",
@@ -136,7 +136,7 @@ def check_topology_version(found: TopologyComparison) -> Iterator[DoctorFinding]
             "look at the version that runs; before an upgrade "
             + format_command("plan", "--against", "FILE"),
         )
-    elif found.others:
+    elif comparison.others:
         yield create_warning_finding(
             VERSION,
             f"some workers run the topology of this App, and others another one{shown} that may "
@@ -145,5 +145,5 @@ def check_topology_version(found: TopologyComparison) -> Iterator[DoctorFinding]
             "are not looked at",
             "end the upgrade, and look again. Who runs which: " + format_command("group describe"),
         )
-    elif found.runs_own:
+    elif comparison.runs_own:
         yield create_fine_finding(VERSION, "the workers run the topology of this App")

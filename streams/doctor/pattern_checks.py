@@ -12,12 +12,14 @@ from streams.topology.pattern_reviews import review_patterns
 PATTERNS = "topics of patterns"
 
 
-def check_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[DoctorFinding]:
+def check_patterns(
+    topology: Topology, partition_counts: Mapping[str, int]
+) -> Iterator[DoctorFinding]:
     """Say of each pattern which topics may appear; find a pattern that matches none.
 
-    `counts` are the partitions of all topics that the user may describe.
+    `partition_counts` are the partitions of all topics that the user may describe.
     """
-    for review in review_patterns(topology, counts):
+    for review in review_patterns(topology, partition_counts):
         if review.topics:
             yield create_fine_finding(PATTERNS, review.describe_effects())
             continue

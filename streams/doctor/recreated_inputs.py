@@ -81,31 +81,31 @@ def find_recreated_topics(
     return found
 
 
-def check_input_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
+def check_input_identity(identity: InputIdentity) -> Iterator[DoctorFinding]:
     """Find inputs that were deleted and created again, and offsets that are gone with them."""
-    inputs = sorted(set(found.recreated) - set(found.internal))
-    between = sorted(set(found.recreated) & set(found.internal))
-    goes_on = bool(found.policy) and found.policy != "fail"
-    if inputs and goes_on and not found.list_resized():
+    inputs = sorted(set(identity.recreated) - set(identity.internal))
+    between = sorted(set(identity.recreated) & set(identity.internal))
+    goes_on = bool(identity.policy) and identity.policy != "fail"
+    if inputs and goes_on and not identity.list_resized():
         yield create_fine_finding(
             INPUTS,
             f"{_name_topics(inputs)} was deleted and created again: workers go on in the new topic "
-            f"as offset_out_of_range={found.policy} says",
+            f"as offset_out_of_range={identity.policy} says",
         )
         inputs = []
     if inputs:
         # Known by its id alone, the application may have another policy than to stop.
         judge = (
             create_error_finding
-            if found.policy or not found.has_members
+            if identity.policy or not identity.has_members
             else create_warning_finding
         )
         yield judge(
             INPUTS,
             f"{_name_topics(inputs)} was deleted and created again after offsets of it were "
-            f"committed, by its id{_describe_resized_topics(found)}",
+            f"committed, by its id{_describe_resized_topics(identity)}",
             _CONSEQUENCE,
-            _suggest_commands(found, inputs),
+            _suggest_commands(identity, inputs),
         )
     if between:
         yield create_error_finding(
@@ -115,19 +115,19 @@ def check_input_identity(found: InputIdentity) -> Iterator[DoctorFinding]:
             _CONSEQUENCE,
             explain_lost_between_steps(between),
         )
-    lost = [p for p in found.lost if p.topic not in found.recreated]
+    lost = [p for p in identity.lost if p.topic not in identity.recreated]
     if lost:
         yield create_error_finding(
             INPUTS,
-            describe_missing_offsets(found.group, sorted(lost), found.left)
-            + _describe_resized_topics(found),
+            describe_missing_offsets(identity.group, sorted(lost), identity.left)
+            + _describe_resized_topics(identity),
             "a start is refused: read from elsewhere, their records would count twice in the state "
             "that is there, or be left out",
-            _suggest_commands(found, sorted({p.topic for p in lost} - set(found.internal)))
-            if found.list_resized()
-            else suggest_ways_out(lost, found.internal, found.left),
+            _suggest_commands(identity, sorted({p.topic for p in lost} - set(identity.internal)))
+            if identity.list_resized()
+            else suggest_ways_out(lost, identity.internal, identity.left),
         )
-    if not found.recreated and not lost:
+    if not identity.recreated and not lost:
         yield create_fine_finding(INPUTS, "the committed offsets are of the topics that are there")
 
 
@@ -157,12 +157,12 @@ def check_orphaned_changelogs(group: str, changelogs: Collection[str]) -> Iterat
         )
 
 
-def _suggest_commands(found: InputIdentity, topics: Collection[str]) -> str:
+def _suggest_commands(identity: InputIdentity, topics: Collection[str]) -> str:
     """Return the commands by which an application goes on with recreated topics."""
-    resized = [each for each in found.list_resized() if each in topics]
+    resized = [each for each in identity.list_resized() if each in topics]
     steps = []
     for topic in resized:
-        count = str(found.former_counts[topic])
+        count = str(identity.former_counts[topic])
         steps += [
             format_command("topics delete", topic),
             format_command("create-topics", topic, "--partitions", count),
@@ -180,12 +180,12 @@ def _suggest_commands(found: InputIdentity, topics: Collection[str]) -> str:
     )
 
 
-def _describe_resized_topics(found: InputIdentity) -> str:
+def _describe_resized_topics(identity: InputIdentity) -> str:
     """Return words for the topics that have other partition counts than before."""
     return "".join(
-        f"; {topic!r} has {format_count(found.counts[topic], 'partition')} now, and had "
-        f"{found.former_counts[topic]}"
-        for topic in found.list_resized()
+        f"; {topic!r} has {format_count(identity.counts[topic], 'partition')} now, and had "
+        f"{identity.former_counts[topic]}"
+        for topic in identity.list_resized()
     )
 
 

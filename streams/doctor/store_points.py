@@ -80,9 +80,13 @@ def check_patterns(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         yield from pattern_checks.check_patterns(facts.topology, counts)
 
 
-def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str, int]:
+def derive_needed_counts(topology: Topology, partition_counts: dict[str, int]) -> dict[str, int]:
     """Return how many partitions each internal topic has to have. Raises TopologyError."""
-    known = {topic: counts[topic] for topic in topology.input_topics if topic in counts}
+    known = {
+        topic: partition_counts[topic]
+        for topic in topology.input_topics
+        if topic in partition_counts
+    }
     of_sources = topology.derive_partition_counts(known)
     needed = {
         topic: count for topic, count in of_sources.items() if topic in topology.repartition_topics
@@ -92,7 +96,7 @@ def derive_needed_counts(topology: Topology, counts: dict[str, int]) -> dict[str
         for store in sub.stores:
             if store.logged and store.source_topic is None and tasks:
                 changelog = topology.restore_topic_of(store.name)
-                left = counts.get(changelog, 0) if sub.reads_patterns else 0
+                left = partition_counts.get(changelog, 0) if sub.reads_patterns else 0
                 needed[changelog] = max([*tasks, left])
     return needed
 

@@ -78,7 +78,7 @@ def _advise_on_foreign_offsets(foreign: Collection[str]) -> str:
 
 def check_partition_counts(
     needed: Mapping[str, int],
-    counts: Mapping[str, int],
+    partition_counts: Mapping[str, int],
     inputs: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
@@ -89,11 +89,11 @@ def check_partition_counts(
     wrong = {
         topic: count
         for topic, count in needed.items()
-        if topic in counts and counts[topic] != count
+        if topic in partition_counts and partition_counts[topic] != count
     }
     for topic, count in sorted(wrong.items()):
-        found = counts[topic]
-        grown = [each for each in sorted(inputs) if counts.get(each) == count > found]
+        found = partition_counts[topic]
+        grown = [each for each in sorted(inputs) if partition_counts.get(each) == count > found]
         yield create_error_finding(
             COUNTS,
             f"{topic} has {format_count(found, 'partition')}, and it has to have {count}"
@@ -108,43 +108,50 @@ def check_partition_counts(
         )
     if needed and not wrong:
         text = f"as the topology needs, in {format_count(len(needed), 'topic')}"
-        yield create_fine_finding(COUNTS, text + _describe_kept_counts(counts, inputs, kept))
+        yield create_fine_finding(
+            COUNTS, text + _describe_kept_counts(partition_counts, inputs, kept)
+        )
 
 
 def _describe_kept_counts(
-    counts: Mapping[str, int], inputs: Collection[str], kept: Collection[str]
+    partition_counts: Mapping[str, int], inputs: Collection[str], kept: Collection[str]
 ) -> str:
     """Say which repartition topics have fewer partitions than the widest input; empty for none."""
-    widest = max((counts[topic] for topic in inputs if topic in counts), default=0)
-    narrow = sorted(topic for topic in kept if counts.get(topic, widest) < widest)
+    widest = max(
+        (partition_counts[topic] for topic in inputs if topic in partition_counts), default=0
+    )
+    narrow = sorted(topic for topic in kept if partition_counts.get(topic, widest) < widest)
     if not narrow:
         return ""
     return (
-        f"; {_format_counts(narrow, counts)}, as when it was created, and the widest input has "
-        f"{widest}: no more tasks than that run behind it"
+        f"; {_format_counts(narrow, partition_counts)}, as when it was created, and the widest "
+        f"input has {widest}: no more tasks than that run behind it"
     )
 
 
-def _format_counts(topics: Collection[str], counts: Mapping[str, int]) -> str:
+def _format_counts(topics: Collection[str], partition_counts: Mapping[str, int]) -> str:
     """Return topics with their numbers of partitions, for people."""
-    return ", ".join(f"{topic} has {format_count(counts[topic], 'partition')}" for topic in topics)
+    return ", ".join(
+        f"{topic} has {format_count(partition_counts[topic], 'partition')}" for topic in topics
+    )
 
 
 def check_settings(
-    wanted: Mapping[str, Mapping[str, str]], found: Mapping[str, Mapping[str, str]]
+    wanted_settings: Mapping[str, Mapping[str, str]],
+    settings_found: Mapping[str, Mapping[str, str]],
 ) -> Iterator[DoctorFinding]:
     """Find settings by which an internal topic loses records of the application."""
-    looked_at = [topic for topic in sorted(wanted) if topic in found]
+    looked_at = [topic for topic in sorted(wanted_settings) if topic in settings_found]
     wrong = False
     for topic in looked_at:
-        changes = find_losing_settings(wanted[topic], found[topic])
+        changes = find_losing_settings(wanted_settings[topic], settings_found[topic])
         if not changes:
             continue
         wrong = True
         pairs = ",".join(f"{n}=[{v}]" if "," in v else f"{n}={v}" for n, v in changes.items())
         yield create_error_finding(
             SETTINGS,
-            f"{topic} has {describe_losing_settings(found[topic], changes)}",
+            f"{topic} has {describe_losing_settings(settings_found[topic], changes)}",
             "records that a store is rebuilt from, or that wait between steps, are removed",
             format_kafka_command(
                 *("kafka-configs.sh", "--alter", "--entity-type", "topics"),

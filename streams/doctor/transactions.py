@@ -48,12 +48,15 @@ class OpenTransactions:
     now_ms: int
 
 
-def check_hanging_transactions(found: OpenTransactions) -> Iterator[DoctorFinding]:
+def check_hanging_transactions(open_transactions: OpenTransactions) -> Iterator[DoctorFinding]:
     """Find transactions that no coordinator knows."""
-    owned = {each.producer_id for each in found.known.open}
-    without = [each for each in found.producers if each.producer_id not in owned]
-    if without and (found.known.gap or found.known.undescribed):
-        why = found.known.gap or f"can't describe {', '.join(found.known.undescribed)}"
+    owned = {each.producer_id for each in open_transactions.known.open}
+    without = [each for each in open_transactions.producers if each.producer_id not in owned]
+    if without and (open_transactions.known.gap or open_transactions.known.undescribed):
+        why = (
+            open_transactions.known.gap
+            or f"can't describe {', '.join(open_transactions.known.undescribed)}"
+        )
         yield create_unknown_finding(
             TRANSACTIONS, f"whether {len(without)} of them hang: their owner is not known: {why}"
         )
@@ -62,11 +65,11 @@ def check_hanging_transactions(found: OpenTransactions) -> Iterator[DoctorFindin
     for each in sorted(without):
         by_producer.setdefault((each.producer_id, each.producer_epoch), []).append(each)
     for of_producer in by_producer.values():
-        yield _describe_hanging(of_producer, found)
+        yield _describe_hanging(of_producer, open_transactions)
 
 
 def _describe_hanging(
-    of_producer: Sequence[OpenProducer], found: OpenTransactions
+    of_producer: Sequence[OpenProducer], open_transactions: OpenTransactions
 ) -> DoctorFinding:
     """Return the finding of a producer's transaction that hangs in one partition or in several."""
     first = of_producer[0]
@@ -74,12 +77,14 @@ def _describe_hanging(
     if len(of_producer) == 1:
         places = f"offset {first.start_offset} of {first.partition}"
     last_ms = max(each.last_timestamp_ms for each in of_producer)
-    blocked = "; ".join(_describe_blocked(found, e.partition) for e in of_producer[:_BLOCKED_SHOWN])
+    blocked = "; ".join(
+        _describe_blocked(open_transactions, e.partition) for e in of_producer[:_BLOCKED_SHOWN]
+    )
     return create_error_finding(
         TRANSACTIONS,
         f"the transaction of producer {first.producer_id} at {places} hangs, "
-        f"{format_duration((found.now_ms - last_ms) / _MS)} after its last write: no coordinator "
-        "knows it",
+        f"{format_duration((open_transactions.now_ms - last_ms) / _MS)} after its last write: no "
+        "coordinator knows it",
         f"readers of committed records wait there for ever: {blocked}",
         "; ".join(
             format_command(
@@ -93,7 +98,7 @@ def _describe_hanging(
 
 
 def check_long_transactions(
-    found: OpenTransactions,
+    open_transactions: OpenTransactions,
     topics: Collection[str],
     application_id: str = "",
     commit_every_ms: int | None = None,
@@ -104,10 +109,10 @@ def check_long_transactions(
     are known; those of others after a minute.
     """
     wrong, oldest = False, None
-    for each in found.known.open:
+    for each in open_transactions.known.open:
         if not any(p.topic in topics for p in each.partitions) or each.started_ms < 0:
             continue
-        age_ms = found.now_ms - each.started_ms
+        age_ms = open_transactions.now_ms - each.started_ms
         is_own = is_own_transactional_id(each.transactional_id, application_id)
         limit_ms = _OPEN_LONG_MS
         if commit_every_ms is not None and is_own:
@@ -116,15 +121,19 @@ def check_long_transactions(
             oldest = each if oldest is None or each.started_ms < oldest.started_ms else oldest
             continue
         wrong = True
-        yield _describe_long_transaction(each, age_ms, found, is_own=is_own)
+        yield _describe_long_transaction(each, age_ms, open_transactions, is_own=is_own)
     if not wrong:
-        count = format_count(len(found.known.open), "transaction")
-        yield create_fine_finding(TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, found)}")
+        count = format_count(len(open_transactions.known.open), "transaction")
+        yield create_fine_finding(
+            TRANSACTIONS, f"{count} open, {_describe_oldest(oldest, open_transactions)}"
+        )
 
 
-def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransactions) -> str:
+def _describe_oldest(
+    oldest: DescribedTransactionState | None, open_transactions: OpenTransactions
+) -> str:
     """Return words for the oldest transaction, with its owner where it is open for some time."""
-    age_ms = 0 if oldest is None else found.now_ms - oldest.started_ms
+    age_ms = 0 if oldest is None else open_transactions.now_ms - oldest.started_ms
     if oldest is None or age_ms < _OPEN_MS:
         return "none for long"
     places = name_partitions([str(p) for p in oldest.partitions])
@@ -136,7 +145,11 @@ def _describe_oldest(oldest: DescribedTransactionState | None, found: OpenTransa
 
 
 def _describe_long_transaction(
-    each: DescribedTransactionState, age_ms: int, found: OpenTransactions, *, is_own: bool
+    each: DescribedTransactionState,
+    age_ms: int,
+    open_transactions: OpenTransactions,
+    *,
+    is_own: bool,
 ) -> DoctorFinding:
     """Return the finding of a transaction that is open for long.
 
@@ -153,7 +166,11 @@ def _describe_long_transaction(
         remedy = "its worker does not commit: what is said here of processing time, health, disks "
         remedy += "and coordinators says why, or its log. One that was killed ends it at its next "
         remedy += f"start. If it is not to start again: {abort}"
-    blocked = [_describe_blocked(found, p) for p in each.partitions if found.blocked.get(p)]
+    blocked = [
+        _describe_blocked(open_transactions, p)
+        for p in each.partitions
+        if open_transactions.blocked.get(p)
+    ]
     consequence = "readers of committed records wait for its end"
     consequence += f": {'; '.join(blocked[:_BLOCKED_SHOWN])}" if blocked else ""
     if age_ms > each.timeout_ms * 2:
@@ -163,6 +180,6 @@ def _describe_long_transaction(
     return create_warning_finding(TRANSACTIONS, what, consequence, remedy)
 
 
-def _describe_blocked(found: OpenTransactions, partition: Partition) -> str:
-    count = found.blocked.get(partition, 0)
+def _describe_blocked(open_transactions: OpenTransactions, partition: Partition) -> str:
+    count = open_transactions.blocked.get(partition, 0)
     return f"{format_count(count, 'offset')} of {partition} can't be read"

@@ -73,7 +73,7 @@ def list_partitions_begun_by_policy(
     """Return the partitions without an offset that begin as the policy of their input says.
 
     One whose topic has offsets of other partitions was added: nothing of it is skipped, and only
-    the policy not to begin holds for it (`OffsetResetter.find_or_fetch_initial_offsets`).
+    the policy not to begin holds for it (`OffsetResetter.choose_start_offsets`).
     """
     read = {p.topic for p in partitions if p in committed}
     return [

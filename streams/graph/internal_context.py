@@ -116,7 +116,7 @@ class InternalProcessorContext(Protocol):
         """Return a global table's replica, to read for `step`, by its store's name, or None."""
         ...
 
-    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_stream_time(self, step: str) -> StepStreamTime:
         """Return the stream time of a step that has one: the same object for each caller."""
         ...
 

@@ -57,7 +57,7 @@ class Binding:
     @property
     def stream_time(self) -> StepStreamTime:
         """Return the stream time of the step."""
-        return self.context.get_or_create_step_stream_time(self.shares_time_with or self.step)
+        return self.context.get_or_create_stream_time(self.shares_time_with or self.step)
 
 
 Operator = Callable[[Binding], Callable[..., None]]
@@ -185,7 +185,7 @@ class ProcessorNode(Node):
     """The traits tell what the step does to records, whatever its kind and its operator."""
     has_stream_time: bool = False
     """Whether it has a stream time of its own, which is committed with the offsets
-    (`InternalProcessorContext.get_or_create_step_stream_time`)."""
+    (`InternalProcessorContext.get_or_create_stream_time`)."""
     grace_ms: int | None = None
     """If it makes windows: how far stream time is past the end of one when it closes."""
     rule: object | None = None

@@ -109,7 +109,7 @@ def join_records_after_grace(
         sequence = max(
             (_NUMBER.unpack(key[-_NUMBER.size :])[0] for key in buffer.buffered_keys()), default=0
         )
-        time = context.get_or_create_step_stream_time(binding.step)
+        time = context.get_or_create_stream_time(binding.step)
 
         def process_record(key: Any, value: Any, timestamp_ms: int) -> None:
             nonlocal sequence

@@ -104,7 +104,7 @@ def suppress_updates(buffer_spec: StoreSpec, options: SuppressOptions) -> Operat
         wait_ms, until_window_ends = options.wait_ms, options.until_window_ends
         emit_first = _create_emitter(binding, buffer_spec, options)
         enforce_limit = _create_limit_enforcer(binding, buffer, options, emit_first)
-        time, put = context.get_or_create_step_stream_time(binding.step), buffer.put
+        time, put = context.get_or_create_stream_time(binding.step), buffer.put
 
         def emit_due() -> None:
             while buffer.min_time_ms <= time.ms - wait_ms:
@@ -155,7 +155,7 @@ def _create_open_window_processor(
 
     Without updates the wall clock closes windows.
     """
-    context, time = binding.context, binding.context.get_or_create_step_stream_time(binding.step)
+    context, time = binding.context, binding.context.get_or_create_stream_time(binding.step)
 
     def advance_time(time_ms: int) -> None:
         time.ms = time_ms

@@ -50,7 +50,7 @@ def _run_workers(launch: ApplicationLaunch, broker: OwnBroker, count: int) -> Ex
     def run(worker_number: int) -> None:
         _run_watched_worker_or_exit(launch, broker, worker_number, count, watcher, errors)
 
-    return fork_and_watch_workers(count, run, timeout_s=timeout_s)
+    return fork_and_watch_workers(count, run, stop_timeout_s=timeout_s)
 
 
 def _run_watched_worker_or_exit(

@@ -57,14 +57,14 @@ class _WorkerProcess(NamedTuple):
 
 
 def fork_and_watch_workers(
-    count: int, run: Callable[[int], None], *, timeout_s: float
+    count: int, run_worker: Callable[[int], None], *, stop_timeout_s: float
 ) -> ExitStatus:
-    """Run `count` processes that each call `run` with its number; return the exit status.
+    """Run `count` processes that each call `run_worker` with its number; return the exit status.
 
-    Numbers begin at 0. Returns when all processes have ended; `timeout_s` is how long they may take
-    to end in order.
+    Numbers begin at 0. Returns when all processes have ended; `stop_timeout_s` is how long they may
+    take to end in order.
     """
-    watcher = _Watcher(run, timeout_s)
+    watcher = _Watcher(run_worker, stop_timeout_s)
     for number in STOP_SIGNALS:
         signal.signal(number, watcher.stop_or_kill_workers)
     signal.signal(signal.SIGALRM, watcher.kill_workers)
@@ -221,8 +221,8 @@ def watcher_is_gone(watcher: int) -> bool:
     return os.getppid() != watcher
 
 
-def _fork_process(run: Callable[[], None]) -> int:
-    """Fork a process that calls `run` and exits, and return its process id.
+def _fork_process(run_in_child: Callable[[], None]) -> int:
+    """Fork a process that calls `run_in_child` and exits, and return its process id.
 
     The caller has blocked the signals that the watcher handles.
     """
@@ -233,7 +233,7 @@ def _fork_process(run: Callable[[], None]) -> int:
     status = 0
     try:
         restore_default_signals(_HANDLED_SIGNALS)
-        run()
+        run_in_child()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except BaseException:

@@ -233,15 +233,15 @@ def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
 
 
 def _wrap_branch_and_add_name(
-    union: AvroType, index: int, branch: AvroType, known: set[str]
+    union: AvroType, branch_index: int, branch: AvroType, known_names: set[str]
 ) -> Any:
     if branch.kind == "null":
         return "null"
-    name = name_wire_branch(union, index)
-    if name in known:
+    name = name_wire_branch(union, branch_index)
+    if name in known_names:
         return name
-    known.add(name)
-    inner = {"name": WIRE_FIELD, "type": _create_wire_schema(branch, known)}
+    known_names.add(name)
+    inner = {"name": WIRE_FIELD, "type": _create_wire_schema(branch, known_names)}
     return {"type": "record", "name": name, "fields": [inner]}
 
 

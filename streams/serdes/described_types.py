@@ -133,7 +133,7 @@ def describe_hash_of_type(described: DescribedType | None) -> DescribedType | No
     return DescribedType(kind="hash", items=(described,), symbols=(order,))
 
 
-def combine_known_types_as_all_of(*described: DescribedType | None) -> DescribedType | None:
+def combine_known_types(*described: DescribedType | None) -> DescribedType | None:
     """Describe a message that must match several types at once; None if no type is known."""
     known = tuple(each for each in described if each is not None)
     if len(known) < 2:

@@ -14,7 +14,7 @@ from state.shown_values import quote_value
 from streams.serdes.constructed_values import create_checked_encoder
 from streams.serdes.dataclass_builder import create_builder, describe_type
 from streams.serdes.described_schemas import describe_json_schema
-from streams.serdes.described_types import combine_known_types_as_all_of, describe_declared_type
+from streams.serdes.described_types import combine_known_types, describe_declared_type
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
@@ -141,10 +141,7 @@ def json_schema(
         None if type is None else describe_declared_type(type, unknown),
     )
     return create_unbound_serde(
-        f"json_schema({name})",
-        connect,
-        create_serializers,
-        combine_known_types_as_all_of(*described),
+        f"json_schema({name})", connect, create_serializers, combine_known_types(*described)
     )
 
 

@@ -68,9 +68,9 @@ def _list_texts(message: Any, path: str) -> Iterator[tuple[PlaceInMessage, Text]
                     yield part, held
 
 
-def _list_map_entries_or_refuse(entries: Any, place: str) -> list[tuple[Key, Value]]:
+def _list_map_entries_or_refuse(entries: Any, field_path: str) -> list[tuple[Key, Value]]:
     """Return the entries of a map, whose keys Protobuf for Python decodes itself."""
     try:
         return list(entries.items())
     except UnicodeDecodeError as error:
-        raise ProtobufMismatch(f"{place}: a key is no UTF-8: {error}: declare bytes") from None
+        raise ProtobufMismatch(f"{field_path}: a key is no UTF-8: {error}: declare bytes") from None

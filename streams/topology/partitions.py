@@ -23,15 +23,15 @@ from streams.errors import TopologyError
 class UnequalPartitionCounts(TopologyError):
     """Signals topics that meet by key, with their `counts`, which differ."""
 
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self.counts = counts
+    def __init__(self, partition_counts: Mapping[str, int]) -> None:
+        self.counts = partition_counts
         super().__init__(
             "topics whose records meet by key must have the same number of partitions, so that all "
             "records of a key are in one task, and "
-            + ", ".join(f"{topic!r} has {count}" for topic, count in counts.items())
+            + ", ".join(f"{topic!r} has {count}" for topic, count in partition_counts.items())
             + ": make them equal, or send one through repartition(partitions=...) before they meet"
             ". Where partitions were added to one since the application has run, only the latter "
-            f"keeps the state: repartition(partitions={min(counts.values(), default=1)})"
+            f"keeps the state: repartition(partitions={min(partition_counts.values(), default=1)})"
         )
 
 
@@ -116,9 +116,9 @@ def _find_all_upstream_topics(
     return set(upstream)
 
 
-def _find_largest_count(topics: Iterable[str], counts: Mapping[str, int]) -> int:
+def _find_largest_count(topics: Iterable[str], partition_counts: Mapping[str, int]) -> int:
     """Return the largest known count of `topics`."""
-    return max(counts[topic] for topic in topics if topic in counts)
+    return max(partition_counts[topic] for topic in topics if topic in partition_counts)
 
 
 def _merge_overlapping_groups(groups: Iterable[Iterable[str]]) -> list[set[str]]:
@@ -135,7 +135,7 @@ def _merge_overlapping_groups(groups: Iterable[Iterable[str]]) -> list[set[str]]
 
 def _set_equal_counts_or_refuse(
     group: set[str],
-    counts: dict[str, int],
+    partition_counts: dict[str, int],
     declared_counts: Mapping[str, int | None],
     given_topics: frozenset[str],
 ) -> None:
@@ -143,14 +143,14 @@ def _set_equal_counts_or_refuse(
 
     Raises UnequalPartitionCounts if the given counts of the group differ.
     """
-    given = {topic: counts[topic] for topic in sorted(group) if topic in given_topics}
+    given = {topic: partition_counts[topic] for topic in sorted(group) if topic in given_topics}
     if len(set(given.values())) > 1:
         raise UnequalPartitionCounts(given)
     internal = group & declared_counts.keys()
     if given:
-        counts |= dict.fromkeys(internal, next(iter(given.values())))
-    elif group == internal and group <= counts.keys():
-        counts |= dict.fromkeys(internal, _find_largest_count(internal, counts))
+        partition_counts |= dict.fromkeys(internal, next(iter(given.values())))
+    elif group == internal and group <= partition_counts.keys():
+        partition_counts |= dict.fromkeys(internal, _find_largest_count(internal, partition_counts))
     else:  # their count is that of an input which isn't known
         for topic in internal:
-            counts.pop(topic, None)
+            partition_counts.pop(topic, None)

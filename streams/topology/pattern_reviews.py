@@ -73,18 +73,24 @@ class PatternReview:
         return "; ".join(parts)
 
 
-def review_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[PatternReview]:
-    """Yield a review of each pattern of an application; `counts` are those of all topics.
+def review_patterns(
+    topology: Topology, partition_counts: Mapping[str, int]
+) -> Iterator[PatternReview]:
+    """Yield a review of each pattern of an application; `partition_counts` are those of all topics.
 
     There is none where the topics that match can't be read as they are: what refuses them says so.
     """
     try:
-        resolved = resolve_topology(topology, counts)
+        resolved = resolve_topology(topology, partition_counts)
         derived = resolved.derive_partition_counts(
-            {topic: counts[topic] for topic in resolved.input_topics if topic in counts}
+            {
+                topic: partition_counts[topic]
+                for topic in resolved.input_topics
+                if topic in partition_counts
+            }
         )
         matches = match_patterns_without_overlap(
-            [each.text for each in topology.patterns], counts, topology.application_id
+            [each.text for each in topology.patterns], partition_counts, topology.application_id
         )
     except TopologyError:
         return
@@ -96,13 +102,13 @@ def review_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[P
     declared = {k.topic_name: k.partitions for s in subs for k in s.sinks if k.internal}
     for sub in subs:
         for pattern in sub.patterns:
-            topics = {topic: counts[topic] for topic in matches[pattern.text]}
+            topics = {topic: partition_counts[topic] for topic in matches[pattern.text]}
             meets = [group for group in topology.copartitioned if pattern.text in group]
             met = {
-                counts[topic]
+                partition_counts[topic]
                 for group in meets
                 for topic in replace_patterns(group, matches)
-                if topic in counts
+                if topic in partition_counts
             }
             downstream = sorted(
                 topic
@@ -117,9 +123,9 @@ def review_patterns(topology: Topology, counts: Mapping[str, int]) -> Iterator[P
                 pattern,
                 topics,
                 min(met) if met else None,
-                {each: counts.get(each, max(read, default=0)) for each in changelogs}
+                {each: partition_counts.get(each, max(read, default=0)) for each in changelogs}
                 if read
                 else {},
-                {topic: counts.get(topic) for topic in downstream},
+                {topic: partition_counts.get(topic) for topic in downstream},
                 max((derived[topic] for topic in downstream if topic in derived), default=None),
             )

@@ -137,12 +137,12 @@ def _describe_field_remedy(gone: list[str]) -> str:
     )
 
 
-def _find_remedy(found: TypeCompatibility) -> str:
+def _find_remedy(compatibility: TypeCompatibility) -> str:
     """Return how the new type can read what the old one wrote."""
-    refused = [each for each in found.backward if each.is_refused]
+    refused = [each for each in compatibility.backward if each.is_refused]
     if remedies := [each.remedy for each in refused if each.remedy]:
         return remedies[0]
-    missing = [each.path for each in refused if f"+{each.path}" in found.changes]
+    missing = [each.path for each in refused if f"+{each.path}" in compatibility.changes]
     if len(missing) == len(refused):
         return f"give {', '.join(missing)} a default"
     return (
@@ -152,15 +152,15 @@ def _find_remedy(found: TypeCompatibility) -> str:
     )
 
 
-def _explain_rollback_readability(found: TypeCompatibility) -> str:
+def _explain_rollback_readability(compatibility: TypeCompatibility) -> str:
     """Explain whether the old version can read values of the new one, if it is started again."""
-    refused = [each for each in found.forward if each.is_refused]
+    refused = [each for each in compatibility.forward if each.is_refused]
     if refused:
         reasons = "; ".join(map(describe_difference, refused))
         return (
             f"there is no way back: the old version can't read what the new one writes ({reasons})"
         )
-    if gone := [each.path for each in found.forward if not each.keeps_value]:
+    if gone := [each.path for each in compatibility.forward if not each.keeps_value]:
         names = ", ".join(gone)
         return (
             f"if the old version is started again, it leaves out {names} of the values that it "

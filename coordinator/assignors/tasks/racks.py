@@ -175,13 +175,13 @@ def _find_subtopology(task: str) -> str:
 
 
 def _compute_subtopology_limits(
-    tasks: Sequence[str], counts: Mapping[int, int]
+    tasks: Sequence[str], task_counts: Mapping[int, int]
 ) -> dict[Place, int]:
     """Return how many tasks of each sub-topology a pool may have: its share, rounded up."""
     sizes = Counter(map(_find_subtopology, tasks))
     return {
         # In floating point and in this order, as Kafka Streams computes it.
         Place(pool, subtopology): math.ceil(count / len(tasks) * size)
-        for pool, count in counts.items()
+        for pool, count in task_counts.items()
         for subtopology, size in sizes.items()
     }

@@ -123,14 +123,14 @@ def configure_topology(topology: StreamsTopology, topics: TopicList) -> Configur
 
 
 def _configure_subtopologies(
-    topology: StreamsTopology, counts: Mapping[str, int], topics: TopicList
+    topology: StreamsTopology, partition_counts: Mapping[str, int], topics: TopicList
 ) -> dict[str, ConfiguredSubtopology]:
     def count(name: str) -> int:
         topic = topics.get(name)
-        return counts[name] if topic is None else len(topic.partitions)
+        return partition_counts[name] if topic is None else len(topic.partitions)
 
     def set_count(topic: InternalTopic) -> InternalTopic:
-        return replace(topic, partition_count=topic.partition_count or counts[topic.name])
+        return replace(topic, partition_count=topic.partition_count or partition_counts[topic.name])
 
     return {
         each.subtopology_id: ConfiguredSubtopology(

@@ -174,13 +174,13 @@ def _select_epochs(epochs: Mapping[TaskId, int], tasks: set[TaskId]) -> dict[Tas
 
 
 def _find_unavailable_active(
-    group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
+    group: StreamsGroup, member: StreamsGroupMember, wanted_tasks: TaskSet
 ) -> frozenset[TaskId]:
     """Return which active tasks somebody has, or another member of the process in another role."""
     own = member.assigned
     return frozenset(
         task
-        for task in wanted
+        for task in wanted_tasks
         if task in group.active_owners
         or (task not in own.standby and _is_on_process(group, group.standby_holders, task, member))
         or (task not in own.warmup and _is_on_process(group, group.warmup_holders, task, member))
@@ -188,13 +188,13 @@ def _find_unavailable_active(
 
 
 def _find_standby_of_process(
-    group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
+    group: StreamsGroup, member: StreamsGroupMember, wanted_tasks: TaskSet
 ) -> frozenset[TaskId]:
     """Return which standby tasks another member of the process has, in whatever role."""
     own = member.assigned
     return frozenset(
         task
-        for task in wanted
+        for task in wanted_tasks
         if (task not in own.active and _is_active_on_process(group, task, member))
         or _is_on_process(group, group.standby_holders, task, member)
         or (task not in own.warmup and _is_on_process(group, group.warmup_holders, task, member))
@@ -202,13 +202,13 @@ def _find_standby_of_process(
 
 
 def _find_warmup_of_process(
-    group: StreamsGroup, member: StreamsGroupMember, wanted: TaskSet
+    group: StreamsGroup, member: StreamsGroupMember, wanted_tasks: TaskSet
 ) -> frozenset[TaskId]:
     """Return which warm-up tasks another member of the process has, in whatever role."""
     own = member.assigned
     return frozenset(
         task
-        for task in wanted
+        for task in wanted_tasks
         if _is_active_on_process(group, task, member)
         or (task not in own.standby and _is_on_process(group, group.standby_holders, task, member))
         or _is_on_process(group, group.warmup_holders, task, member)

@@ -103,7 +103,7 @@ def _find_last_producer_records(partition: PartitionLog) -> dict[int, LastProduc
 
 
 def _read_batches_in_pieces(
-    partition: PartitionLog, run: Sequence[LogSegment], segment: LogSegment
+    partition: PartitionLog, segment_run: Sequence[LogSegment], segment: LogSegment
 ) -> Iterator[Sequence[RecordBatch]]:
     """Yield all batches of one segment of a run, a list of some batches at a time.
 
@@ -112,7 +112,7 @@ def _read_batches_in_pieces(
     """
     position = 0
     while position < segment.size:
-        _check_run_in_log(partition, run)
+        _check_run_in_log(partition, segment_run)
         data = segment.read_batches(position, _READ_BYTES)
         yield list(iterate_batches(data))
         position += len(data)
@@ -144,7 +144,7 @@ def _try_add_segment_to_offset_map(
 
 def _compact_run(
     partition: PartitionLog,
-    run: list[LogSegment],
+    segment_run: list[LogSegment],
     cleaning: CleaningParameters,
     transactions: CleanedTransactionMetadata,
     first_dirty_offset: int,
@@ -161,16 +161,16 @@ def _compact_run(
         raise LogCleaningAborted(
             f"{partition.directory}: no checkpoint has the run that was replaced last"
         )
-    new = partition.compaction.create_cleaned_segment(run[0].base_offset)
+    new = partition.compaction.create_cleaned_segment(segment_run[0].base_offset)
     is_handed_over = False
     try:
-        yield from _copy_survivors(partition, run, new, cleaning, transactions)
+        yield from _copy_survivors(partition, segment_run, new, cleaning, transactions)
         for each in transactions.pop_transactions_with_kept_marker():
             new.transaction_index.add_entry(each)
-        _check_run_in_log(partition, run)
+        _check_run_in_log(partition, segment_run)
 
         def start_replacement(done: Callable[[Exception | None], None]) -> None:
-            partition.compaction.replace_segments(run, new, first_dirty_offset, done)
+            partition.compaction.replace_segments(segment_run, new, first_dirty_offset, done)
 
         # From here on a journal may name the segment: dropping these steps must not remove it.
         is_handed_over = True
@@ -182,7 +182,7 @@ def _compact_run(
 
 def _copy_survivors(
     partition: PartitionLog,
-    run: list[LogSegment],
+    segment_run: list[LogSegment],
     new_segment: LogSegment,
     cleaning: CleaningParameters,
     transactions: CleanedTransactionMetadata,
@@ -198,12 +198,12 @@ def _copy_survivors(
         out.clear()
         headers.clear()
 
-    for segment in run:
+    for segment in segment_run:
         read = 0
-        for piece in _read_batches_in_pieces(partition, run, segment):
+        for piece in _read_batches_in_pieces(partition, segment_run, segment):
             for at, batch in enumerate(piece):
                 read += batch.size
-                is_last = segment is run[-1] and read == segment.size
+                is_last = segment is segment_run[-1] and read == segment.size
                 for kept in (
                     yield from compact_batch(batch, cleaning, transactions, is_last=is_last)
                 ):
@@ -218,14 +218,16 @@ def _copy_survivors(
     write_out()
 
 
-def _check_run_in_log(partition: PartitionLog, run: Sequence[LogSegment]) -> None:
+def _check_run_in_log(partition: PartitionLog, segment_run: Sequence[LogSegment]) -> None:
     """Raise LogCleaningAborted unless the run is still in the log and no damage was met."""
     if partition.damage is not None:
         raise LogCleaningAborted(f"{partition.directory} is damaged: {partition.damage}")
     closed = partition.compaction.list_closed_segments()
     try:
-        at = closed.index(run[0])
+        at = closed.index(segment_run[0])
     except ValueError:
-        raise LogCleaningAborted(f"{run[0].path} is no longer in the log") from None
-    if closed[at : at + len(run)] != list(run):
-        raise LogCleaningAborted(f"the segments from {run[0].path} on are no longer in the log")
+        raise LogCleaningAborted(f"{segment_run[0].path} is no longer in the log") from None
+    if closed[at : at + len(segment_run)] != list(segment_run):
+        raise LogCleaningAborted(
+            f"the segments from {segment_run[0].path} on are no longer in the log"
+        )

@@ -55,9 +55,9 @@ class GroupReadiness:
         self.reason = ""
         """Why the group has no tasks, once that was warned of; empty while it has some."""
 
-    def note_partition_counts(self, counts: Mapping[str, int]) -> None:
+    def note_partition_counts(self, partition_counts: Mapping[str, int]) -> None:
         """Remember how many partitions topics have, for when one of them is missing."""
-        self._partition_counts = counts
+        self._partition_counts = partition_counts
 
     def update_statuses_and_log(self, statuses: Sequence[GroupStatus], *, has_tasks: bool) -> None:
         """Note the group statuses of a heartbeat answer, and log once those that need a person."""

@@ -80,7 +80,7 @@ class LoggedStore:
         self.standby_full_ms = full_ms
         self.standby_sequence += self.standby_sequence % 2
 
-    def select_table_rows_and_count_left_out(
+    def select_rows_and_count_others(
         self, messages: list[Any], position: int, end_offset: int
     ) -> list[Any]:
         """Return the records of a table's topic below `position` that are rows of the table.

@@ -78,7 +78,7 @@ def add_offset_tracking(
     return call_both
 
 
-def create_failure_collecting_report(
+def create_failure_collector(
     undelivered: list[Any],
 ) -> DeliveryReport:
     """Return a delivery report that appends each failure to `undelivered`."""

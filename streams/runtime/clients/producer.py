@@ -20,10 +20,7 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.runtime.clients.bare_errors import call_and_wrap_bare_error, release_error_frames
-from streams.runtime.clients.delivered_offsets import (
-    DeliveredOffsets,
-    create_failure_collecting_report,
-)
+from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_collector
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
     UNKNOWN_TOPIC_ERRORS,
@@ -110,7 +107,7 @@ class StreamsProducer:
         if self.delivered_offsets is not None:
             reports["on_delivery"] = self.delivered_offsets.note_delivery
         elif not transactional:
-            reports["on_delivery"] = create_failure_collecting_report(self._undelivered)
+            reports["on_delivery"] = create_failure_collector(self._undelivered)
         self._logger = LibrdkafkaLogger(on_error)
         self._producer = create_client(
             "producer",

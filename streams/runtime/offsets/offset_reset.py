@@ -133,8 +133,7 @@ class OffsetResetter:
     ) -> dict[Partition, FirstStart]:
         """Return the group's first start with the topic of each partition, where it is known.
 
-        Committed metadata pass theirs on; the others have begun with
-        `find_or_fetch_initial_offsets`.
+        Committed metadata pass theirs on; the others have begun with `choose_start_offsets`.
         """
         found = {
             p: committed[p].first_start
@@ -162,7 +161,7 @@ class OffsetResetter:
 
         `missing` has, for each partition without one, the metadata of its task's other inputs,
         which were committed together with it and name the id that its topic had. They begin as
-        `offset_out_of_range` says, by `find_or_fetch_initial_offsets`.
+        `offset_out_of_range` says, by `choose_start_offsets`.
         """
         gone = {p: self._committed[p] for p in missing if p in self._committed}
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
@@ -178,7 +177,7 @@ class OffsetResetter:
             if p in self._deleted or (p.topic in self._made_again and p not in self._committed)
         }
 
-    def find_or_fetch_initial_offsets(
+    def choose_start_offsets(
         self,
         partitions: Collection[Partition],
         group_offsets: Mapping[Partition, OffsetAndMetadata] = _NO_OFFSETS,
@@ -281,9 +280,7 @@ class OffsetResetter:
                 log_beginning(beginning, p, offsets[p], policy, starts.get(p, 0))
         return offsets
 
-    def fetch_and_count_reset_offsets(
-        self, out_of_range: Mapping[Partition, int]
-    ) -> dict[Partition, int]:
+    def fetch_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the offsets at which to go on with partitions whose position is out of range.
 
         Counts and logs the records that are skipped. Raises: PositionRefused where

@@ -209,7 +209,7 @@ class ChangelogFollower(Generic[T]):
         known = followed.changelog
         if known is not None and known.topic_id == changelog.topic_id:
             followed.changelog = changelog
-            # Each batch was checked for its age (`_note_caught_up_or_rebuild`) when it was loaded.
+            # Each batch was checked for its age (`_note_end_or_rebuild`) when it was loaded.
             if followed.logged_store.changelog_position >= changelog.end_offset:
                 followed.since_ms = changelog.fetched_at_ms
                 self._renew_checkpoint(followed, changelog)
@@ -303,9 +303,7 @@ class ChangelogFollower(Generic[T]):
         assert changelog is not None
         if logged.is_source_topic:  # what is not processed yet is not in the table either
             position = min(position, changelog.end_offset)
-            messages = logged.select_table_rows_and_count_left_out(
-                messages, position, changelog.end_offset
-            )
+            messages = logged.select_rows_and_count_others(messages, position, changelog.end_offset)
         reached = position >= changelog.end_offset
         since_ms = changelog.fetched_at_ms if reached else followed.since_ms
         if messages:
@@ -323,14 +321,12 @@ class ChangelogFollower(Generic[T]):
         loaded = (followed.task.name, position, len(messages), changelog.end_offset)
         self._notify_listener("on_batch_loaded", logged, *loaded)
         if reached:
-            self._note_caught_up_or_rebuild(followed, changelog)
+            self._note_end_or_rebuild(followed, changelog)
             if logged.is_source_topic:
                 self._stop_reading(followed)
         followed.show_to_readers()
 
-    def _note_caught_up_or_rebuild(
-        self, followed: FollowedStore[T], changelog: ChangelogRange
-    ) -> None:
+    def _note_end_or_rebuild(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Note the time at which a store has seen all, or rebuild it if that took too long.
 
         By then tombstones that it was still to read may have been compacted away.

@@ -298,9 +298,7 @@ class StoreChangelogReader(Generic[T]):
         logged, changelog = restoration.logged_store, restoration.changelog
         if logged.is_source_topic:  # a record that is not processed yet is not restored either
             position = min(position, changelog.end_offset)
-            messages = logged.select_table_rows_and_count_left_out(
-                messages, position, changelog.end_offset
-            )
+            messages = logged.select_rows_and_count_others(messages, position, changelog.end_offset)
         # At the end the store contains all that was there when the end was fetched.
         since_ms = (
             changelog.fetched_at_ms if position >= changelog.end_offset else restoration.since_ms

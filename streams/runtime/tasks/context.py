@@ -248,7 +248,7 @@ class TaskContext:
         """
         return {} if self._global_lookups is None else self._global_lookups.pop_encoded_states()
 
-    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())
 
     def get_or_create_step_measurements(self, step: str) -> StepMeasurements:

@@ -283,7 +283,7 @@ class Task:
         """
         self.commit_number = max(self.commit_number + 1, now_ms)
         for partition in self.positions:
-            self.positions[partition] = self._find_next_commit_offset(partition, positions)
+            self.positions[partition] = self._next_commit_offset(partition, positions)
         self.stores.set_source_positions(self.positions)
 
     def has_moved(self, positions: Mapping[Partition, int]) -> bool:
@@ -293,13 +293,11 @@ class Task:
         """
         committed = self.committed_positions
         return any(
-            committed.get(partition) != self._find_next_commit_offset(partition, positions)
+            committed.get(partition) != self._next_commit_offset(partition, positions)
             for partition in self.positions
         )
 
-    def _find_next_commit_offset(
-        self, partition: Partition, positions: Mapping[Partition, int]
-    ) -> int:
+    def _next_commit_offset(self, partition: Partition, positions: Mapping[Partition, int]) -> int:
         """Return the offset to commit for an input partition: of its next record to process."""
         head = self.buffered_records.next_offset(partition)
         return positions.get(partition, self.positions[partition]) if head is None else head
@@ -390,10 +388,7 @@ class Task:
     def _iterate_ttl_stores_with_time(self) -> Iterator[tuple[StepStreamTime, TtlStore[Any, Any]]]:
         """Yield each store whose values expire, with its committed stream time."""
         for name, store in self.stores.list_ttl_stores():
-            yield (
-                self.steps.context.get_or_create_step_stream_time(name_ttl_stream_time(name)),
-                store,
-            )
+            yield self.steps.context.get_or_create_stream_time(name_ttl_stream_time(name)), store
 
     def _unbind_steps(self) -> None:
         """Drop the buffered records, and the bound steps with all that they hold."""

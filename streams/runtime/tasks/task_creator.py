@@ -245,9 +245,7 @@ class TaskCreator:
         fresh = [p for p in missing if p not in untrusted.waiting]
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
-        positions |= self._offset_resetter.find_or_fetch_initial_offsets(
-            fresh, siblings.offsets, topic_ids
-        )
+        positions |= self._offset_resetter.choose_start_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.fetch_and_count_offsets_in_new_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
         chosen = {*former, *deleted, *self._offset_resetter.list_unsettled(fresh)}

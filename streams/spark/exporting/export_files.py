@@ -131,11 +131,13 @@ def inspect_file(path: Path) -> FileInspection:
     return FileInspection(size, sha256, len(offsets), ends["min"], ends["max"])
 
 
-def run_in_spark_tasks(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def run_in_spark_tasks(
+    spark: SparkSession, run_item: Callable[[T], R], items: Sequence[T]
+) -> list[R]:
     """Run `work(item)` in a Spark task for each item; return the results in order."""
     if not items:
         return []
-    return spark.sparkContext.parallelize(items, len(items)).map(work).collect()
+    return spark.sparkContext.parallelize(items, len(items)).map(run_item).collect()
 
 
 def _compute_size_and_checksum(path: Path) -> tuple[int, str]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+RefusalReason: TypeAlias = str
+"""Why rows can't be computed, as a clause for the report."""
 
 ROW = "key BINARY, window_start BIGINT, window_end BIGINT, value BINARY, timestamp BIGINT"
 """What an account's rows are. Windows (null without one) and timestamps in ms since 1970."""

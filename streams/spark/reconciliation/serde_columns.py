@@ -43,7 +43,7 @@ _COMPARED_AS_BYTES = ("bytes", "string", "int32", "int64")
 _JSON_OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
 
 
-def to_text_column(data: Column, serde: Serde[Any]) -> Column:
+def to_text_column(serialized: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to text for people.
 
     A value that is not plain becomes JSON. Bytes that the serde can't read are shown in
@@ -51,18 +51,18 @@ def to_text_column(data: Column, serde: Serde[Any]) -> Column:
     """
     pickled = _pickle_serde(serde)
     if serde.name == "bytes" or pickled is None:
-        return F.concat(F.lit("0x"), F.lower(F.hex(data)))
-    return _apply_in_python(pickled, pa.string(), format_value)(data)
+        return F.concat(F.lit("0x"), F.lower(F.hex(serialized)))
+    return _apply_in_python(pickled, pa.string(), format_value)(serialized)
 
 
-def to_number_or_text_column(data: Column, serde: Serde[Any]) -> Column:
+def to_number_or_text_column(serialized: Column, serde: Serde[Any]) -> Column:
     """Convert serialized bytes to Spark's own type if the serde is a plain one, or to text."""
     if serde.name == "bytes":
-        return data
+        return serialized
     pickled = _pickle_serde(serde)
     if serde.name in _NUMBERS and pickled is not None:
-        return _apply_in_python(pickled, _NUMBERS[serde.name], _decode_number)(data)
-    return to_text_column(data, serde)
+        return _apply_in_python(pickled, _NUMBERS[serde.name], _decode_number)(serialized)
+    return to_text_column(serialized, serde)
 
 
 def to_bytes_column(

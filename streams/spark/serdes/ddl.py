@@ -129,16 +129,16 @@ def _read_number(words: list[str]) -> int:
     return int(word)
 
 
-def _try_pop_word(words: list[str], wanted: str) -> bool:
-    """Read the next word if it is `wanted`, and return whether it was."""
-    if not words or words[-1].lower() != wanted:
+def _try_pop_word(words: list[str], wanted_word: str) -> bool:
+    """Read the next word if it is `wanted_word`, and return whether it was."""
+    if not words or words[-1].lower() != wanted_word:
         return False
     words.pop()
     return True
 
 
-def _pop_required_word(words: list[str], wanted: str) -> None:
-    """Read a word, and raise ValueError if it is another one than `wanted`."""
+def _pop_required_word(words: list[str], required_word: str) -> None:
+    """Read a word, and raise ValueError if it is another one than `required_word`."""
     found = words.pop()
-    if found.lower() != wanted:
-        raise ValueError(f"{wanted!r} was to come, not {found!r}")
+    if found.lower() != required_word:
+        raise ValueError(f"{required_word!r} was to come, not {found!r}")

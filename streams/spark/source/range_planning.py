@@ -196,6 +196,6 @@ def _time_of_partition(
     return times_ms.get(partition_number) if isinstance(times_ms, Mapping) else times_ms
 
 
-def _format_offsets(first: int, until: int) -> str:
+def _format_offsets(begin: int, until: int) -> str:
     """Return a range of offsets in words, both ends inclusive."""
-    return f"{first} to {until - 1}" if first < until else f"none (the next is {until})"
+    return f"{begin} to {until - 1}" if begin < until else f"none (the next is {until})"

@@ -162,7 +162,7 @@ class BoundTask:
     def find_global_store(self, name: str, step: str | None = None) -> Any | None:
         return self.globals.get(name)
 
-    def get_or_create_step_stream_time(self, step: str) -> StepStreamTime:
+    def get_or_create_stream_time(self, step: str) -> StepStreamTime:
         return self.step_times.setdefault(step, StepStreamTime())
 
     def describe_record_origin(self) -> str:

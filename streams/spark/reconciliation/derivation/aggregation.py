@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from streams.graph.nodes import ProcessorNode, StoreKind, StoreSpec
+from streams.spark.reconciliation.accounts import RefusalReason
 from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.fold import FOLDED_SCHEMA, fold_rows
 from streams.spark.reconciliation.derivation.windowing import (
@@ -67,7 +68,7 @@ class ComputedTable:
 
 def compute_table(
     step: str, rule: AggregationRule, spec: StoreSpec, records: DataFrame, *, is_ordered: bool
-) -> ComputedTable | str:
+) -> ComputedTable | RefusalReason:
     """Compute the table of an aggregation, or return why it depends on an unknown order.
 
     `records`: those that were captured on the way to it.

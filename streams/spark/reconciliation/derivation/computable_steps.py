@@ -17,6 +17,7 @@ from streams.dsl.windowed import create_windowed_key_serde
 from streams.errors import UserError
 from streams.graph.nodes import Node, Operator, ProcessorNode, SourceNode, StoreSpec
 from streams.settings.exception_handlers import ExceptionHandlers
+from streams.spark.reconciliation.accounts import RefusalReason
 from streams.spark.reconciliation.derivation.aggregation import (
     ComputedTable,
     compute_table,
@@ -120,7 +121,9 @@ class ComputableSteps:
             else:
                 self.failures |= dict.fromkeys((node, *node.parents), (rule.step, result))
 
-    def _compute_join(self, rule: StreamJoinRule, left: Node, right: Node) -> JoinedStream | str:
+    def _compute_join(
+        self, rule: StreamJoinRule, left: Node, right: Node
+    ) -> JoinedStream | RefusalReason:
         """Compute a join of two streams, or return why Spark can't compute it."""
         if rule.emit_interval_ms is not None:
             return (
@@ -172,7 +175,7 @@ class ComputableSteps:
 
     def _compute_aggregation(
         self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
-    ) -> ComputedTable | str:
+    ) -> ComputedTable | RefusalReason:
         """Compute the table of an aggregation, or return why Spark can't compute it."""
         serialize_value = serialize_presence if rule.folding.is_count else pickle_or_cloudpickle
         operator = create_capture_operator(node.name, spec.key.serialize, serialize_value)

@@ -17,7 +17,12 @@ from pyspark.sql import functions as f
 from streams.errors import ConfigError
 from streams.ledger import LedgerTransaction
 from streams.settings.offset_reset import ResetStrategy
-from streams.spark.reconciliation.accounts import Account, AccountKind, RefusedCheck
+from streams.spark.reconciliation.accounts import (
+    Account,
+    AccountKind,
+    RefusalReason,
+    RefusedCheck,
+)
 from streams.spark.reconciliation.derivation.computable_steps import SourceRecords
 from streams.spark.reconciliation.derivation.global_topics import plan_topic_read
 from streams.spark.reconciliation.derivation.ledger_candidates import (
@@ -145,7 +150,7 @@ def derive_accounts(
     for sub in _order_writers_first(topology, recomputed_partition_counts):
         reads: dict[str, SourceRecords] = {}
         for topic in sub.sources:
-            found: SourceRecords | str = "not all of its records are there"
+            found: SourceRecords | RefusalReason = "not all of its records are there"
             if topic in recomputed_partition_counts:
                 found = _recompute_topic(topic, written, read_in_transit)
             elif topic not in unknown_topics:
@@ -193,7 +198,7 @@ def _recompute_topic(
     topic: str,
     written: Mapping[str, DataFrame],
     read_in_transit: Callable[[str], DataFrame] | None,
-) -> SourceRecords | str:
+) -> SourceRecords | RefusalReason:
     """Recompute the records of a purged repartition topic, except those in transit.
 
     Their offsets are not known. Returns the reason if they can't be recomputed.

@@ -159,10 +159,12 @@ def decode_step_lookups(step: str, text: str) -> tuple[TopicIdHash | None, list[
         raise ConfigError(f"the ledger is damaged: of step {step!r} it has {error}") from error
 
 
-def _iterate_record_indexes_of_run(runs: Iterable[tuple[int, int]], wanted: int) -> Iterator[int]:
-    """Yield the indexes of the records of those runs that have the number `wanted`."""
+def _iterate_record_indexes_of_run(
+    runs: Iterable[tuple[int, int]], run_number: int
+) -> Iterator[int]:
+    """Yield the indexes of the records of those runs that have the number `run_number`."""
     index = 0
     for number, length in runs:
-        if number == wanted:
+        if number == run_number:
             yield from range(index, index + length)
         index += length

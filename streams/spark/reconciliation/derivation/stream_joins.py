@@ -23,6 +23,7 @@ from streams.errors import StreamsError
 from streams.graph.nodes import SourceNode, StoreSpec
 from streams.operators.stream_join import JoinWindow
 from streams.serdes import pickle
+from streams.spark.reconciliation.accounts import RefusalReason
 from streams.spark.reconciliation.derivation.executors import map_on_executors
 from streams.spark.reconciliation.derivation.replay import STEP_PREFIX, pickle_or_cloudpickle
 from streams.spark.reconciliation.derivation.row_schemas import (
@@ -50,7 +51,7 @@ def join_streams_or_explain_doubt(
     right: DataFrame,
     stores: tuple[StoreSpec, StoreSpec],
     topics: Sequence[str],
-) -> JoinedStream | str:
+) -> JoinedStream | RefusalReason:
     """Join two streams, or return why the results depend on an unknown order.
 
     `left` and `right`: the records captured before the join's stores; the left side's

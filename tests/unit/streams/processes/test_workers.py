@@ -26,7 +26,7 @@ def send_signal():
     time.sleep(0.1)
 """
 RUN = """
-sys.exit(fork_and_watch_workers(2, run, timeout_s=-5))
+sys.exit(fork_and_watch_workers(2, run, stop_timeout_s=-5))
 """
 
 
@@ -119,7 +119,7 @@ def test_signals_are_not_held_back_after_a_fork_that_failed() -> None:
         "    raise OSError('no more processes')",
         "os.fork = fork",
         "try:",
-        "    fork_and_watch_workers(1, run, timeout_s=-5)",
+        "    fork_and_watch_workers(1, run, stop_timeout_s=-5)",
         "except OSError:",
         "    sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))",
     )

@@ -55,7 +55,7 @@ def resetting(app: App) -> OffsetResetter:
 def test_each_input_begins_where_its_policy_or_the_default_says(
     settings: dict[str, Any], expected: int
 ) -> None:
-    offsets = resetting(make_app(**settings)).find_or_fetch_initial_offsets([FIRST, LAST, DEFAULT])
+    offsets = resetting(make_app(**settings)).choose_start_offsets([FIRST, LAST, DEFAULT])
     assert offsets == {FIRST: 10, LAST: 20, DEFAULT: expected}
 
 
@@ -71,10 +71,10 @@ def test_a_source_may_stop_the_thread_while_others_begin() -> None:
     app.stream("first", **TEXT, offset_reset="none").to("out")
     app.stream("default", **TEXT).to("out")
     resetter = resetting(app)
-    assert resetter.find_or_fetch_initial_offsets([DEFAULT]) == {DEFAULT: 10}
+    assert resetter.choose_start_offsets([DEFAULT]) == {DEFAULT: 10}
     said = r"nothing is committed for first\[0\], and offset_reset=none of its source: "
     with pytest.raises(StreamsError, match=said):
-        resetter.find_or_fetch_initial_offsets([FIRST, DEFAULT])
+        resetter.choose_start_offsets([FIRST, DEFAULT])
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_what_says_where_an_input_begins_is_named(
 ) -> None:
     resetter = resetting(make_app(**settings))
     with caplog.at_level(logging.INFO):
-        resetter.find_or_fetch_initial_offsets([LAST, DEFAULT])
+        resetter.choose_start_offsets([LAST, DEFAULT])
     logged = {line.split()[4].rstrip(":"): line for line in caplog.messages}
     assert logged["last[0]"].endswith("(offset_reset=latest of its source)")
     assert logged["default[0]"].endswith(f"({said})")
     resetter.note_committed([(p, OffsetAndMetadata(20, "")) for p in (LAST, DEFAULT)])
     for partition, policy in ((LAST, "offset_reset=latest of its source"), (DEFAULT, said)):
         with pytest.raises(StreamsError, match=f"a task begins as {policy} says"):
-            resetter.find_or_fetch_initial_offsets([partition])
+            resetter.choose_start_offsets([partition])
 
 
 @pytest.mark.parametrize(
