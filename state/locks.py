@@ -58,7 +58,7 @@ def lock_exclusively(path: Path) -> Iterator[None]:
 
 @contextmanager
 def exclude_owner(path: Path) -> Iterator[None]:
-    """Keep the owner of a lock file away for the time of a `with` block, to read what it guards.
+    """Hold a lock file in a `with` block, so that nobody changes the files that it guards.
 
     Several readers may do so at once. A file that does not exist has no owner, and is not created.
     Raises DirectoryLocked, which names the holder, if a process has it locked.

@@ -84,7 +84,7 @@ class RecentWindows:
         self.complete_from_ms = complete_from_ms
 
     def add_entry(self, key: bytes, start_ms: int, suffix: bytes, value: bytes) -> None:
-        """Add an entry that the store was given, unless what is as old has been evicted.
+        """Add a written entry to the memory, unless entries as old have been evicted.
 
         `suffix` is what follows the key on disk: start and sequence number. An entry that is there
         already is not added again.

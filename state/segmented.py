@@ -95,14 +95,14 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         return self._expired_segments * self._segment_ms
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
-        """Commit as any store does, then delete the segments that have expired."""
+        """Commit the transaction's windows, then delete the segments that have expired."""
         super().commit(checkpoint)
         self._delete_expired_segments()
 
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
-        """Replay as any store does, then delete the segments that have expired."""
+        """Replay changelog entries into the store, then delete segments that have expired."""
         super().replay_changelog(entries, checkpoint)
         self._delete_expired_segments()
 
@@ -163,7 +163,7 @@ class SegmentedStore(TransactionalStore[Windowed[Any], V]):
         self._timed_order = SortedOverlayKeys(self._overlay_time_keys)
 
     def _serialize_writes(self) -> DrainedWrites:
-        """Serialise the overlay as any store does, and add the changes of the keys by time."""
+        """Serialise the overlay, and add the changes of the index of keys by time."""
         entries = self._overlay.items()
         absent: list[bytes] = []
         if self._entries_are_replaced:

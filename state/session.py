@@ -244,7 +244,7 @@ class SessionStore(SessionLayout[V]):
         return self._iterate_sessions_of_keys(None, None, 0, TIME_MAX, TIME_MAX, reverse=False)
 
     def commit(self, checkpoint: StoreCheckpoint) -> None:
-        """Commit as any segmented store does, and bound what is in memory."""
+        """Commit the transaction's sessions, and evict session bounds over the memory budget."""
         super().commit(checkpoint)
         if self._recent is not None and self._recent_budget is not None:
             self._recent.evict_before(self._live_from_ms)
@@ -258,7 +258,7 @@ class SessionStore(SessionLayout[V]):
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
-        """Replay as any segmented store does, and discard the bounds in memory."""
+        """Replay changelog entries into the store, and discard the session bounds in memory."""
         super().replay_changelog(entries, checkpoint)
         self._forget_bounds()
 

@@ -138,7 +138,7 @@ def _replace_parts_by_sizes(text: str, parts: dict[str, object]) -> str:
 
 
 def _match_word(part: str) -> str:
-    """Return the pattern of a part: where it has quotes as they are, and otherwise as a word."""
+    """Return the regular expression of a part: quoted text as it is, else as a whole word."""
     is_quoted = part[:1] in "'\"b" and part[-1:] in "'\""
     return re.escape(part) if is_quoted else rf"(?<!\w){re.escape(part)}(?!\w)"
 

@@ -117,7 +117,7 @@ class TtlStore(KeyValueStore[K, V]):
     def _scan_range(
         self, first: bytes | None, end: bytes | None, *, reverse: bool
     ) -> Iterator[tuple[DiskKey, StoreEntry[K, V] | None, StoredBytes]]:
-        """Yield keys from `first` to before `end` as any store does, but no expired entries."""
+        """Yield keys and entries from `first` to before `end`, without expired ones."""
         for found in super()._scan_range(first, end, reverse=reverse):
             _, entry, stored = found
             if self._is_live(unpack_time(stored[:8])[0] if entry is None else entry.timestamp_ms):

@@ -121,7 +121,7 @@ class DuplicatesWindowStore(WindowStore[V]):
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
     ) -> None:
-        """Replay as any segmented store does, and restore the sequence number of duplicates."""
+        """Replay changelog entries into the store; restore the sequence number of duplicates."""
         super().replay_changelog(entries, checkpoint)
         self._restore_sequence(checkpoint)
         self._restart_recent()

@@ -68,7 +68,7 @@ class TopicPattern:
         return match is not None and not _is_internal(topic, self.application_id)
 
     def find_matching(self, topics: Iterable[str]) -> tuple[str, ...]:
-        """Return those of the topics that match, sorted."""
+        """Return the topics that match this pattern, sorted."""
         return tuple(sorted(filter(self.matches_topic, topics)))
 
 
@@ -89,7 +89,7 @@ def matching(expression: str) -> TopicPattern:
 
 
 def is_pattern(source: str) -> bool:
-    """Return whether what a source reads is a pattern's text, and no topic's name."""
+    """Return whether a source's text is that of a topic pattern, not the name of a topic."""
     return source.startswith(_MARK)
 
 

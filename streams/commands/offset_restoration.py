@@ -374,7 +374,7 @@ class Restoration:
         return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
 
     def _may_rest_on(self, task: TaskInputs) -> bool:
-        """Return whether the state of later tasks may come from records that this task has read.
+        """Return whether the state of this or a later task may rest on records it has read.
 
         It has stores itself, or writes a repartition topic. Other tasks take any offset.
         """

@@ -116,7 +116,7 @@ def analyze_logs(
 
 
 def describe_incident(incident: Incident) -> LogIncidentOutput:
-    """Return the output row of an incident: its times, code, cause and lines."""
+    """Return the output row of an incident: its times, owner, subjects, sources and cause."""
     cause = find_cause(incident)
     return LogIncidentOutput(
         format_instant(incident.begin_s),

@@ -53,7 +53,7 @@ class DiskWatch:
         self._identity = self._directory.find_device_and_inode()
 
     def look_at_disks(self) -> None:
-        """Look once, and log what was not logged within the last minute."""
+        """Check the disks once, and log problems that were not logged within the last minute."""
         self.troubles = tuple(self._find_disk_troubles())
         now_s = self._host.monotonic_s()
         for each in self.troubles:

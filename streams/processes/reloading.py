@@ -167,7 +167,7 @@ class _Reloader:
         return _ApplicationEnd(os.waitstatus_to_exitcode(wait_status), is_changed)
 
     def _report_changed_files(self, changes: list[str]) -> None:
-        """Say which files have changed, and watch them as they are now."""
+        """Print which files have changed, and watch their present state from now on."""
         self._times |= read_modification_times_ns(changes)
         names = ", ".join(Path(each).name for each in changes)
         write_line_to_stderr(f"{names} changed: the application is started again")

@@ -74,7 +74,7 @@ class OpenApplications:
             raise SystemExit(_EXIT_STATUS)
 
     def close_all(self) -> None:
-        """Close what is not closed; log what can't be."""
+        """Close all applications that are still open; log those whose close fails."""
         for application in list(self._applications):
             if application.state is not LifecycleState.NOT_RUNNING:
                 try:

@@ -30,7 +30,7 @@ ATTRIBUTE = "_unknown_fields"
 
 
 def check_unknown(unknown: object) -> None:
-    """Raise ValueError for what is not one of `Unknown`."""
+    """Raise ValueError for a choice for unknown fields that is no member of `Unknown`."""
     if unknown not in typing.get_args(Unknown):
         raise ValueError(f'unknown= is "ignore", "refuse" or "keep", got {unknown!r}')
 
@@ -66,7 +66,7 @@ def require_place_for_unknown_fields(cls: type[Any], unknown: Unknown) -> None:
 
 
 def attach_unknown_fields(value: Any, fields: dict[str, Any]) -> None:
-    """Keep unknown fields beside those of an object, frozen or not."""
+    """Attach unknown fields to an object, frozen or not, for its next serialization."""
     object.__setattr__(value, ATTRIBUTE, fields)
 
 

@@ -122,7 +122,7 @@ def merge_settings(lower: dict[str, Any], higher: dict[str, Any]) -> dict[str, A
 
 
 def rename_to_dotted_names(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings with those of other libraries by their dotted names, aliases replaced.
+    """Return settings under librdkafka's dotted names, with the aliases of others replaced.
 
     Settings of Kafka Streams have the name that they have here. The repr of what it returns shows
     no secret of a connection.

@@ -64,7 +64,7 @@ class _LineageTracer:
                 self._writers.setdefault(step.topic, []).append(step)
 
     def trace_lineage(self, end_steps: list[DescribedStep]) -> Lineage:
-        """Return the lineage of what the steps `end_steps` use or write.
+        """Trace which topics and steps feed the store or topic that `end_steps` use or write.
 
         Goes upstream, through repartition topics, each step once.
         """

@@ -138,7 +138,7 @@ def _describe_field_remedy(gone: list[str]) -> str:
 
 
 def _find_remedy(compatibility: TypeCompatibility) -> str:
-    """Return how the new type can read what the old one wrote."""
+    """Return the remedy by which the new type can read values of the old one."""
     refused = [each for each in compatibility.backward if each.is_refused]
     if remedies := [each.remedy for each in refused if each.remedy]:
         return remedies[0]

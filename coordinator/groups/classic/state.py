@@ -172,7 +172,7 @@ class ClassicGroup:
 
     @classmethod
     def from_record(cls, saved: GroupSaved) -> ClassicGroup:
-        """Create the group that a record says, without any join state."""
+        """Create a group from its record, without pending joins and syncs."""
         phase = ClassicGroupPhase.STABLE if saved.members else ClassicGroupPhase.EMPTY
         return cls(
             group_id=saved.group_id,
@@ -214,7 +214,7 @@ class ClassicGroup:
         return group
 
     def to_record(self) -> GroupSaved:
-        """Return the record that persists this group as it is now."""
+        """Build the record that persists this group with its members and assignments."""
         name = self.protocol or ""
         return GroupSaved(
             group_id=self.group_id,

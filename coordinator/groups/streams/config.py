@@ -24,7 +24,7 @@ class StreamsGroupSettings:
 
     @property
     def assignment_configs(self) -> Tags:
-        """Return what a target assignment depends on, as the group's record has it."""
+        """Return the group settings that a target assignment depends on, as the record has them."""
         return _list_assignment_configs(self.num_standby_replicas, self.rack_aware_assignment_tags)
 
 

@@ -85,7 +85,7 @@ class RefusedAfterConfiguring(Refused):
 
 
 def configure_topology(topology: StreamsTopology, topics: TopicList) -> ConfiguredTopology:
-    """Return what a topology comes to with the topics that exist.
+    """Derive a topology's partition counts and missing topics from the topics that exist.
 
     Raises Refused: STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
     """

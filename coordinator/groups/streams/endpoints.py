@@ -74,7 +74,7 @@ class EndpointCache:
     def _update_known_members(
         self, members: list[StreamsGroupMember], configured: ConfiguredTopology, topics: TopicList
     ) -> None:
-        """Bring what is known of the members up to date."""
+        """Update the cached endpoints of members that changed or left since the last answer."""
         before, self._members = self._members, members
         if len(members) < len(before) or not before:
             self._served, self._places = [], {}

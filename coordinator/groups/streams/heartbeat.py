@@ -331,7 +331,7 @@ class _HeartbeatStep:
         return epoch, new_targets[updated.member_id]
 
     def _merge_offsets(self) -> Mapping[str, Mapping[TaskId, int]]:
-        """Return how far the state of members is, with what this heartbeat reports."""
+        """Return the members' task offsets, with those that this heartbeat reports."""
         reported, member_id = self._command.task_offsets, self._command.member_id
         known = self._transient.task_offsets
         return known if reported is None else {**known, member_id: reported}
@@ -386,7 +386,7 @@ class _HeartbeatStep:
         tasks_changed: bool,
         endpoint_changed: bool,
     ) -> tuple[EndpointEpoch, tuple[EndpointPartitions, ...] | None]:
-        """Return the epoch of the endpoints, and what they serve if the member doesn't know."""
+        """Return the endpoint epoch, and the endpoints' partitions if the member lacks them."""
         epoch = self._transient.endpoint_epoch
         if endpoint_changed or (tasks_changed and moved.endpoint is not None):
             epoch += 1

@@ -248,7 +248,7 @@ class StreamsPartitionAssignor:
         return assigned
 
     def _log_notice(self, notice: str) -> None:
-        """Log the leader's notice about the group, once while it stays the same."""
+        """Log the leader's notice about the group, unless it is the same as the last."""
         if notice and notice != self._logged_notice:
             log.warning("%s", notice)
         self._logged_notice = notice

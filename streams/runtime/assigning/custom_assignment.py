@@ -116,7 +116,7 @@ def assign_by_application(
     *,
     are_lags_known: bool = True,
 ) -> TaskAssignment:
-    """Return what the application's own assignor assigns, shared among the members of each client.
+    """Assign tasks by the application's own assignor; share each client's among its members.
 
     Where lags are not known one member is to join again later, unless the assignor has asked for a
     rebalance that comes before.
@@ -158,7 +158,7 @@ def assign_by_application(
 
 
 def _call_assignor(assignor: TaskAssignor, state: ApplicationState) -> list[KafkaStreamsAssignment]:
-    """Return what an application's own assignor returns, if it is of the right types.
+    """Call the application's own assignor, and return its assignment after type checks.
 
     Raises: TaskAssignmentError as it is, StreamsError for anything else.
     """

@@ -152,7 +152,7 @@ class InternalTopicCheck:
         log.warning("internal topic %r would have lost records: altered %s", topic, what)
 
     def _warn_of_unwise_settings(self, found: Mapping[str, Mapping[str, str]]) -> None:
-        """Warn of what is unwise about topics, once for all that share it, with one's command."""
+        """Warn once of each unwise setting of internal topics, with the command that mends it."""
         if not found:
             return
         try:

@@ -143,7 +143,7 @@ def format_alter_command(
 def format_remedy(
     topic: str, unwise: UnwiseSetting, bootstrap_servers: str, *, is_secured: bool = False
 ) -> str:
-    """Return how an administrator mends what is unwise about a topic."""
+    """Return the commands by which an administrator mends a topic's unwise settings."""
     if not unwise.changes:
         return "add replicas with kafka-reassign-partitions.sh"
     return format_alter_command(topic, unwise.changes, bootstrap_servers, is_secured=is_secured)

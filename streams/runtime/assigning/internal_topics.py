@@ -78,7 +78,7 @@ def list_changelogs(topology: Topology) -> dict[str, StoreSpec]:
 def list_internal_topics(
     topology: Topology, *, has_ledger: bool = False
 ) -> dict[str, InternalKind]:
-    """Return each internal topic of an application, with what it is."""
+    """Return the kind of each internal topic of an application, by its name."""
     kinds = dict.fromkeys(topology.repartition_topics, InternalKind.REPARTITION)
     kinds |= dict.fromkeys(list_changelogs(topology), InternalKind.CHANGELOG)
     if has_ledger:

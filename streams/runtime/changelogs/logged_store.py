@@ -103,7 +103,7 @@ class LoggedStore:
         return rows
 
     def note_changelog_start(self, changelog: ChangelogRange, *, is_accepted: bool) -> None:
-        """Note where the changelog begins: what is gone without a loss has expired."""
+        """Note the changelog's start offset as expired, if no record was lost before it."""
         start_offset = changelog.start_offset
         if self.expiry.is_versioned:
             if is_accepted or changelog.tombstone_retention_ms is not None:

@@ -112,7 +112,7 @@ class ThreadRebalance:
 
     @property
     def can_commit(self) -> bool:
-        """Return whether what the tasks have done can be committed now.
+        """Return whether the member is in a generation in which its tasks may commit now.
 
         Between two generations it can't: the group refuses the former, and what is assigned in the
         next is not known. Without transactions it can't during a whole join: if the group refused

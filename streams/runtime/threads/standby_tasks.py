@@ -59,7 +59,7 @@ class StandbyTasks:
         )
 
     def is_assigned(self, task: Task) -> bool:
-        """Return whether a task is to be followed as it is, with the same partitions."""
+        """Return whether a standby task is still assigned with the same partitions."""
         return self._assigned.get(task.name) == set(task.partitions)
 
     def promote_tasks(self, active: Mapping[str, set[Partition]]) -> dict[str, Task]:

@@ -269,7 +269,7 @@ class ThreadRecovery:
             self._look_at_internal_topics()
 
     def _go_on_until_assigned(self, error: GenerationOver) -> None:
-        """Roll the tasks back, and keep them: the join that is under way tells whose they are.
+        """Roll the tasks back and keep them until the running join has assigned them.
 
         The group began the next generation while the tasks were committed in the one before.
         """

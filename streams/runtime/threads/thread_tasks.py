@@ -261,7 +261,7 @@ class ThreadTasks:
     def _group_by_task(
         self, names: Iterable[str], partitions: Iterable[tuple[str, int]]
     ) -> dict[str, set[Partition]]:
-        """Return the named tasks with those of the partitions that each of them reads."""
+        """Return for each named task the partitions, of those given, that it reads."""
         by_task: dict[str, set[Partition]] = {name: set() for name in names}
         for topic, number in partitions:
             name = self._task_creator.task_name_of_partition(topic, number)
@@ -270,7 +270,7 @@ class ThreadTasks:
         return by_task
 
     def _withdraw_from_restorer(self, names: Iterable[str]) -> None:
-        """Take tasks back from the restorer; their stores keep what has been restored."""
+        """Take tasks back from the restorer; their stores keep the records restored so far."""
         # The restorer may have to stop following one that was promoted a moment ago: CREATED.
         held = [n for n in names if self.by_name[n].state in _MAYBE_IN_RESTORER]
         if held:

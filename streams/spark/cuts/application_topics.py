@@ -55,7 +55,7 @@ class ApplicationTopics:
 
     @property
     def names(self) -> set[str]:
-        """Return all these topics, as far as they are known."""
+        """Return the names of all known topics of the application."""
         changelogs = {each.changelog for each in self.store_changelogs.values()}
         return {*self.sources, *changelogs, *(self.outputs or ())}
 

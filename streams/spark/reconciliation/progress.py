@@ -22,7 +22,7 @@ class ProgressLines:
         self._began_s = now_s
 
     def add_line(self, line: str) -> None:
-        """Hand on a line as it is, one at a time: several threads check accounts."""
+        """Print a progress line under a lock, as several threads check accounts."""
         if self._on_line is not None:
             with self._lock:
                 self._on_line(line)

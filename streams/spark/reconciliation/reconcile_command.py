@@ -164,7 +164,7 @@ def _write_report(report: Report, html: Path | None, to: Path | None) -> None:
 
 
 def _print_report(report: Report, *, is_written: bool) -> None:
-    """Print a report, and say what can be done."""
+    """Print a report and, where it is off, the options by which to look further."""
     report.show()
     if report.is_off and not is_written:
         typer.echo("All rows that are off, as Parquet: --to DIR")

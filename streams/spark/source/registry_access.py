@@ -21,7 +21,7 @@ class RegistryAccess:
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def read_settings(self) -> dict[str, Any]:
-        """Return the settings with what is in files. Raises ConfigError, without values."""
+        """Read the files that settings name into them. Raises ConfigError, without values."""
         settings = parse_schema_registry({"url": self.url, **dict(self.settings)})
         return settings.with_secret_files_read()
 

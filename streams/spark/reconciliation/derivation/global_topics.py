@@ -169,7 +169,7 @@ class GlobalTableHistory:
             rows.append(None if value is None else (value, max(timestamp_ms, 0)))
 
     def _create_unknown_row_error(self, key: bytes, reason: str) -> ConfigError:
-        """Create the error that says why the row of a key is not known."""
+        """Create the error that explains why a global table's row is not known at the replay."""
         return ConfigError(
             f"what global table {self._table.store.name!r} had of the key "
             f"{key[:_KEY_BYTES_SHOWN_MAX].hex(' ')} (hex) is not known: {reason}"

@@ -199,7 +199,7 @@ class LedgerReplay:
         return None
 
     def _create_work(self, candidates: Iterable[LedgerCandidate]) -> ReplayWork:
-        """Create the work that replays what the candidates come of."""
+        """Create the replay work for the steps and stores that lead to the candidates."""
         candidates = list(candidates)
         steps = self._extract_steps(candidates)
         # All of the task's records advance its time.
