@@ -97,7 +97,7 @@ def _check_names(
             "does not have"
         )
     sentences.append(_advise_names(bool(others), bool(absent)))
-    raise ConfigError(". ".join(sentences) + advise_internal_names(topology, counts))
+    raise ConfigError(". ".join(sentences) + advise_internal_names(topology, partition_counts))
 
 
 def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:

@@ -83,7 +83,7 @@ def plan(
     connection: ConnectionFile = None,
     json: JsonOutput = False,
 ) -> None:
-    """Print what a new version of an application would do with the old version's state.
+    """Tell what a new version of an application means for the state that the old one has left.
 
     With --bootstrap-servers also what a start does with internal topics that exist, which
     changelogs can't rebuild their stores, whether a streams group that is there takes it, and which

@@ -123,7 +123,7 @@ class CommandProducer(InMemoryProducer):
     def refuse_to_abort(self) -> None:
         raise OutcomeUnknown("abort_transaction: conflict")
 
-    def close(self) -> bool:
+    def try_abort_and_close(self) -> bool:
         try:
             self.abort_transaction()
         except OutcomeUnknown:
