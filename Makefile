@@ -63,7 +63,8 @@ gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom, what i
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PRODUCT)
 
-# They open thousands of logs and stores, each of which waits for the disk several times.
+# With --files-in-memory nothing waits for a disk, which none of these tests is about; those that kill
+# real processes keep to the disk.
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
 	$(BIN)/pytest -q --files-in-memory tests/unit tests/fuzz tests/ci $(OPTIONS)
 
@@ -99,7 +100,7 @@ bench-query-costs: $(VENV)/installed  ## processor time of a query of each kind,
 	$(BIN)/python -m benchmarks.query_costs $(OPTIONS)
 
 conformance: $(VENV)/installed  ## the same cases against the embedded broker and real Kafka
-	$(BIN)/pytest -q tests/conformance
+	$(BIN)/pytest -q --files-in-memory tests/conformance
 
 integration: $(VENV)/installed  ## real processes and kill -9: OPTIONS='--broker embedded'
 	$(BIN)/pytest -q tests/integration $(OPTIONS)

@@ -58,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--files-in-memory",
         action="store_true",
-        help="let the temporary directories of tests lie on a disk in memory, if one has room",
+        help="temporary directories of tests and of their brokers lie in memory, if there is room",
     )
 
 
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "feature(words): a row of the table in docs/versions.md")
     if config.getoption("--files-in-memory") and _has_memory_disk():
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_DISK))  # pytest's own setting
+        tempfile.tempdir = str(MEMORY_DISK)  # pytest asks for it, too
     option = config.getoption("--broker")
     try:
         chosen = brokers.choices(option or "both")
