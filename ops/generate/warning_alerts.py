@@ -275,9 +275,10 @@ WARNING_ALERTS = (
         consequence="Clients that try again at once add to what it can't answer.",
         end="Some minutes after less is asked.",
         commands=(_LOOK_AT_METRICS,),
-        explanation="More is asked at a time than a worker answers: 128 `requests` of each scope, "
-        "16 `reads` that may wait, or 4 `functions` of registered queries "
-        "([limits](queries.md#limits)). More workers help, and asking the worker that has the key. "
+        explanation="More is asked at a time than a worker answers: 512 `connections`, which it "
+        "closes, 128 `requests` of each scope, 16 `reads` that may wait, or 4 `functions` of "
+        "registered queries ([limits](queries.md#limits)). More workers help, and asking the "
+        "worker that has the key. "
         "Of `functions`, `millrace_query_functions_overdue` names those that nobody waits for.",
     ),
     Alert(

@@ -18,6 +18,7 @@ _BUCKET = "millrace_query_latency_seconds_bucket"
 _LATENCY_MAX_S = 2.5
 """The bound of a bucket of the histogram above what a request waits by default."""
 _LIMITS = {
+    "connections": "as many connections were open as may be",
     "requests": "as many were being answered as may be",
     "reads": "all threads for reads that may wait were at work",
     "functions": "as many functions of registered queries ran as may",

@@ -73,7 +73,7 @@ class QueryEndpoint:
                 else ServerCertificate(self._tls, host.monotonic_s)
             )
             api = create_http_api(reads, self._token, self.measurements)
-            server = QueryServer(api, self._bound, host, certificate)
+            server = QueryServer(api, self._bound, host, certificate, self.measurements)
             exits.callback(server.stop_serving)
             exits.callback(reads.stop_waiting)
             sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_S))

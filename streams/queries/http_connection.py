@@ -5,7 +5,7 @@
     sends a request byte by byte                  the same
     has its answer, sends a part of another one   the same, from the first byte on
     takes nothing of what it has asked for        disconnected after STALL_S
-    connects where CONNECTIONS_MAX are open       disconnected
+    connects where CONNECTIONS_MAX are open       disconnected, and counted
     still takes an answer when the worker stops   disconnected after SHUTDOWN_S
     sends what is no HTTP                         400, by uvicorn
     sends a head of more than HEAD_SIZE_MAX       400
@@ -22,6 +22,8 @@ import logging
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from streams.runtime.threads.query_measurements import QueryMeasurements
 
 ARRIVAL_S = 10.0
 STALL_S = 30.0
@@ -43,8 +45,11 @@ class HttpConnection(HttpToolsProtocol):
     stall_s = STALL_S
     connections_max = CONNECTIONS_MAX
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, measurements: QueryMeasurements | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
+        self._measurements = measurements or QueryMeasurements()
         self.logger = _UVICORN_LOG
         self._head_size = 0
         """This counts the bytes of a head that is not whole, and those between the parts of a body,
@@ -56,6 +61,7 @@ class HttpConnection(HttpToolsProtocol):
         """Begin to wait for a request, unless there are too many connections."""
         super().connection_made(transport)
         if len(self.connections) > self.connections_max:
+            self._measurements.refused["connections"] += 1
             transport.abort()
             return
         self._limit_arrival_time()

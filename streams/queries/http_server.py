@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import socket
 import time
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import uvicorn
 import uvloop
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp
 from streams.common.host import Host
 from streams.queries.http_connection import HttpConnection
 from streams.queries.query_tls import CHECK_INTERVAL_S, ServerCertificate
+from streams.runtime.threads.query_measurements import QueryMeasurements
 
 _KEEP_ALIVE_S = 30
 SHUTDOWN_S = 10
@@ -30,7 +32,8 @@ _LINGER_POLL_S = 0.01
 class QueryServer:
     """Serves `api` on a bound socket until `stop_serving`, which ends requests that still run.
 
-    With a `certificate` it serves over TLS, and takes up the changes of its files.
+    With a `certificate` it serves over TLS, and takes up the changes of its files. Connections that
+    it refuses are counted in the `measurements`.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class QueryServer:
         bound: socket.socket,
         host: Host,
         certificate: ServerCertificate | None = None,
+        measurements: QueryMeasurements | None = None,
     ) -> None:
         config = uvicorn.Config(
             api,
@@ -46,9 +50,10 @@ class QueryServer:
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http=HttpConnection,
+            http=cast(Any, partial(HttpConnection, measurements=measurements)),
             ws="none",
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE_S,
             timeout_graceful_shutdown=SHUTDOWN_S,
         )

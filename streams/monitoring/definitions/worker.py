@@ -193,8 +193,9 @@ _QUERIES = (
     FigureDefinition(
         name="millrace_query_requests_refused_total",
         kind="counter",
-        help="Requests of the query port that a limit has refused: of requests at a time, of reads "
-        "at a time that may wait, of functions of registered queries at a time",
+        help="Connections and requests of the query port that a limit has refused: of connections, "
+        "of requests at a time, of reads at a time that may wait, of functions of registered "
+        "queries at a time",
         group="query",
         labels=("limit",),
     ),

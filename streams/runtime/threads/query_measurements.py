@@ -9,8 +9,9 @@ from collections import Counter
 
 from streams.runtime.threads.measurements import LatencyHistogram
 
-QUERY_LIMITS = ("requests", "reads", "functions")
-"""The limits that refuse requests: of all at a time, of reads that may wait, and of functions."""
+QUERY_LIMITS = ("connections", "requests", "reads", "functions")
+"""The limits that refuse connections, or requests: of all at a time, of reads that may wait, and of
+functions."""
 
 
 class QueryMeasurements:
@@ -20,7 +21,7 @@ class QueryMeasurements:
         self.latencies: dict[str, LatencyHistogram] = {}
         self.running = 0
         self.refused: Counter[str] = Counter()
-        """This counts the requests that a limit has refused, by the limit."""
+        """This counts the connections and the requests that a limit has refused, by the limit."""
         self.functions_overdue: Counter[str] = Counter()
         """This counts the functions that nobody waits for any more, by the query's name."""
 

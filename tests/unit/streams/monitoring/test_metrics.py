@@ -247,6 +247,7 @@ def lines() -> list[str]:
         "millrace_query_requests_running 2.0",
         'millrace_query_requests_refused_total{limit="reads"} 3.0',
         'millrace_query_requests_refused_total{limit="requests"} 0.0',
+        'millrace_query_requests_refused_total{limit="connections"} 0.0',
         'millrace_query_functions_overdue{query="top"} 1.0',
         "millrace_worker_commit_interval_seconds 0.1",
         "millrace_state_disk_free_bytes 70.0",

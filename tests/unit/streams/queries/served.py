@@ -201,7 +201,11 @@ def serve(
     bound.bind(("127.0.0.1", 0))
     bound.listen()  # for clients that come before the server's thread
     server = QueryServer(
-        create_http_api(reads, token, measurements), bound, SystemHost(), certificate
+        create_http_api(reads, token, measurements),
+        bound,
+        SystemHost(),
+        certificate,
+        measurements,
     )
     address = bound.getsockname()
     try:

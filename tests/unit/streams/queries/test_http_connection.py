@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from streams.queries import http_server
 from streams.queries.http_connection import HEAD_SIZE_MAX, HttpConnection
+from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import TOKEN, create_large_reads, create_reads, serve
 
@@ -232,7 +233,8 @@ def test_connections_beyond_the_limit_are_closed_and_those_before_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(HttpConnection, "connections_max", 5)
-    with serve(create_reads()) as address, ExitStack() as exits:
+    measurements = QueryMeasurements()
+    with serve(create_reads(), measurements=measurements) as address, ExitStack() as exits:
         first = [exits.enter_context(connect(address)) for _ in range(5)]
         for each in first:
             each.sendall(f"{REQUEST}\r\n".encode())
@@ -240,6 +242,7 @@ def test_connections_beyond_the_limit_are_closed_and_those_before_go_on(
         for _ in range(3):
             with connect(address) as beyond:
                 assert read_to_end(beyond) == b""
+        assert measurements.refused == {"connections": 3}
         first.pop().close()
 
         def is_room() -> bool:
