@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, quote_plus
 
 import httptools
@@ -27,6 +27,7 @@ from streams.queries.http_texts import (
     format_stale_bounds,
     parse_position,
 )
+from streams.queries.loop_connections import LoopConnections
 from streams.queries.query_tls import CHECK_INTERVAL_S, ChangedFiles, QueryTls
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_answers import StoreAnswer
@@ -51,6 +52,18 @@ _NO_TLS = QueryTls()
 _ERRORS = (OSError, httptools.HttpParserError, ValueError)
 
 
+class _Clients(NamedTuple):
+    """Holds what asks other workers from threads, and from the loop of the thread that serves."""
+
+    blocking: EndpointConnections
+    on_loop: LoopConnections
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.blocking.close()
+        self.on_loop.close()
+
+
 class EndpointClient:
     """Sends reads to the endpoints of other workers, over connections that are kept open.
 
@@ -65,30 +78,31 @@ class EndpointClient:
         self._files = ChangedFiles({"authorities": tls.authorities}, time.monotonic)
         self._checked_at_s = time.monotonic()
         self._lock = Lock()
-        self._client = self._create_client()
+        self._clients = self._create_clients()
 
-    def _create_client(self) -> EndpointConnections:
-        """Create the client, which opens connections when it needs them. Raises ConfigError."""
-        context = self._tls.create_client_context()
-        return EndpointConnections(context if self._tls.is_used else None)
+    def _create_clients(self) -> _Clients:
+        """Create both clients, which open connections when they need them. Raises ConfigError."""
+        created = self._tls.create_client_context()
+        context = created if self._tls.is_used else None
+        return _Clients(EndpointConnections(context), LoopConnections(context))
 
-    def _get_client(self) -> EndpointConnections:
-        """Return the client that trusts the authorities in the file as it is now."""
+    def _get_clients(self) -> _Clients:
+        """Return the clients that trust the authorities in the file as it is now."""
         with self._lock:
             now_s = time.monotonic()
             if now_s - self._checked_at_s < CHECK_INTERVAL_S:
-                return self._client
+                return self._clients
             self._checked_at_s = now_s
             if self._files.take_settled_change():
                 try:
-                    connected = self._create_client()
+                    connected = self._create_clients()
                 except ConfigError as error:
                     log.warning("%s: those before stay in use", error)
                 else:
                     log.info("query_ssl_ca_location: changed")
-                    self._client.close()  # what runs on it ends with its response
-                    self._client = connected
-            return self._client
+                    self._clients.close()  # threads have the responses that they wait for
+                    self._clients = connected
+            return self._clients
 
     def read(
         self,
@@ -106,49 +120,100 @@ class EndpointClient:
         Raises StoreUnavailable if it does not answer in time, or can't answer now; ConfigError for
         a read that it refuses.
         """
-        path, parameters = _format_request(spec, read)
-        wait_ms = min(int(timeout_s * 1000), WAIT_MS_MAX)
-        parameters |= {"scope": "local", "wait-ms": str(wait_ms)}
-        parameters["partitions"] = ",".join(map(str, sorted(partitions)))
-        parameters |= format_stale_bounds(stale_ok)
-        if at_least:
-            parameters["at-least"] = format_position(at_least)
+        target = _format_target(spec, read, partitions, at_least, stale_ok, timeout_s)
         sent_at_s = time.monotonic()
         try:
-            response = self._send_request(
-                endpoint,
-                f"{path}?{_format_parameters(parameters)}",
+            response = self._get_clients().blocking.send_request(
+                parse_address(endpoint),
+                self._format_message(endpoint, target),
                 max(timeout_s, 0.001),
                 may_repeat=read.call is None,
             )
         except _ERRORS as error:
-            raise StoreUnavailable(
-                f"worker {endpoint} does not answer: {error or type(error).__name__}"
-            ) from error
-        if response.status == HTTPStatus.INTERNAL_SERVER_ERROR and read.call is not None:
-            raise QueryFailed(f"worker {endpoint}: {_read_problem(response)}")
-        if response.status == HTTPStatus.BAD_REQUEST:
-            raise ConfigError(f"worker {endpoint}: {_read_problem(response)}")
-        if response.status != HTTPStatus.OK:
-            raise StoreUnavailable(f"worker {endpoint}: {_read_problem(response)}")
-        decode = decode_result if read.call else partial(decode_row, spec.key, spec.value)
-        answer = _parse_answer(endpoint, decode, response)
+            raise _create_unanswered_error(endpoint, error) from error
+        answer = _read_response(endpoint, spec, read, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
 
-    def _send_request(
-        self, endpoint: str, target: str, timeout_s: float, *, may_repeat: bool
-    ) -> EndpointResponse:
-        """Return the whole response of the worker at `endpoint`. Raises `_ERRORS`."""
-        head = f"GET {target} HTTP/1.1\r\nHost: {endpoint}\r\n{self._authorization}\r\n"
-        request = head.encode("ascii")
-        return self._get_client().send_request(
-            parse_address(endpoint), request, timeout_s, may_repeat=may_repeat
+    async def read_on_loop(
+        self,
+        endpoint: str,
+        spec: StoreSpec,
+        read: StoreRead,
+        *,
+        partitions: Collection[int],
+        at_least: Position,
+        timeout_s: float,
+    ) -> StoreAnswer:
+        """Return the answer of active tasks at `endpoint`; the running loop goes on meanwhile.
+
+        It is the same loop for each call. There is one attempt: a connection that has ended since
+        it was used is StoreUnavailable, too.
+        """
+        target = _format_target(spec, read, partitions, at_least, None, timeout_s)
+        sent_at_s = time.monotonic()
+        try:
+            response = await self._get_clients().on_loop.send_request(
+                parse_address(endpoint), self._format_message(endpoint, target), timeout_s
+            )
+        except _ERRORS as error:
+            raise _create_unanswered_error(endpoint, error) from error
+        answer = _read_response(endpoint, spec, read, response)
+        return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
+
+    def _format_message(self, endpoint: str, target: str) -> bytes:
+        """Return the request for a path and its parameters."""
+        return (f"GET {target} HTTP/1.1\r\nHost: {endpoint}\r\n{self._authorization}\r\n").encode(
+            "ascii"
         )
+
+    def close_on_loop(self) -> None:
+        """Let the loop close its connections, while it runs still."""
+        with self._lock:
+            self._clients.on_loop.close()
 
     def close(self) -> None:
         """Close all connections."""
         with self._lock:
-            self._client.close()
+            self._clients.close()
+
+
+def _format_target(
+    spec: StoreSpec,
+    read: StoreRead,
+    partitions: Collection[int],
+    at_least: Position,
+    stale_ok: StaleBounds | None,
+    timeout_s: float,
+) -> RequestPath:
+    """Return the path and the parameters by which a worker is asked for its tasks."""
+    path, parameters = _format_request(spec, read)
+    wait_ms = min(int(timeout_s * 1000), WAIT_MS_MAX)
+    parameters |= {"scope": "local", "wait-ms": str(wait_ms)}
+    parameters["partitions"] = ",".join(map(str, sorted(partitions)))
+    parameters |= format_stale_bounds(stale_ok)
+    if at_least:
+        parameters["at-least"] = format_position(at_least)
+    return f"{path}?{_format_parameters(parameters)}"
+
+
+def _create_unanswered_error(endpoint: str, error: Exception) -> StoreUnavailable:
+    """Return the error that says why a worker has sent no response."""
+    return StoreUnavailable(f"worker {endpoint} does not answer: {error or type(error).__name__}")
+
+
+def _read_response(
+    endpoint: str, spec: StoreSpec, read: StoreRead, response: EndpointResponse
+) -> StoreAnswer:
+    """Return the answer in a response. Raises StoreUnavailable, ConfigError, QueryFailed."""
+    if response.status == HTTPStatus.OK:
+        decode = decode_result if read.call else partial(decode_row, spec.key, spec.value)
+        return _parse_answer(endpoint, decode, response)
+    problem = f"worker {endpoint}: {_read_problem(response)}"
+    if response.status == HTTPStatus.INTERNAL_SERVER_ERROR and read.call is not None:
+        raise QueryFailed(problem)
+    if response.status == HTTPStatus.BAD_REQUEST:
+        raise ConfigError(problem)
+    raise StoreUnavailable(problem)
 
 
 def _format_request(spec: StoreSpec, read: StoreRead) -> tuple[RequestPath, dict[str, str]]:

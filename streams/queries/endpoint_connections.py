@@ -53,6 +53,15 @@ class EndpointResponse(NamedTuple):
     headers: Mapping[bytes, bytes]
     content: bytes
 
+    def may_keep_connection(self) -> bool:
+        """Return whether another request may be sent on the connection.
+
+        httptools forgets it with the message's end. All that answers here is HTTP/1.1. Behind an
+        interim response comes another one.
+        """
+        is_ending = self.headers.get(b"connection", b"").lower() == b"close"
+        return not is_ending and self.status >= HTTPStatus.OK
+
 
 class EndpointConnections:
     """Sends requests to any worker on kept connections; it may be used by several threads.
@@ -176,7 +185,7 @@ class _Connection:
     def exchange_message(self, request: bytes, give_up_at_s: float) -> EndpointResponse:
         """Send a request, and return its response. Raises OSError, httptools.HttpParserError."""
         self.has_sent = self.has_received = False
-        message = _ReceivedMessage()
+        message = ReceivedMessage()
         parser = httptools.HttpResponseParser(message)
         self._socket.settimeout(_measure_left_s(give_up_at_s))
         self._socket.sendall(request)
@@ -188,12 +197,9 @@ class _Connection:
             self.has_received = True
             parser.feed_data(received)
             message.check_bounds(len(received))
-        status = parser.get_status_code()
-        # The parser forgets it with the message's end. All that answers here is HTTP/1.1. Behind
-        # an interim response comes another one.
-        is_ending = message.headers.get(b"connection", b"").lower() == b"close"
-        self.may_be_kept = not is_ending and status >= HTTPStatus.OK
-        return EndpointResponse(status, message.headers, b"".join(message.parts))
+        response = message.create_response(parser.get_status_code())
+        self.may_be_kept = response.may_keep_connection()
+        return response
 
     def close(self) -> None:
         """Close the connection."""
@@ -201,7 +207,7 @@ class _Connection:
             self._socket.close()
 
 
-class _ReceivedMessage:
+class ReceivedMessage:
     """Collects what httptools parses of one response, within bounds."""
 
     def __init__(self) -> None:
@@ -231,6 +237,10 @@ class _ReceivedMessage:
     def on_message_complete(self) -> None:
         """Note the end of the response."""
         self.is_whole = True
+
+    def create_response(self, status: int) -> EndpointResponse:
+        """Return the response, which is whole, with the status that the parser has found."""
+        return EndpointResponse(status, self.headers, b"".join(self.parts))
 
     def check_bounds(self, received_size: int) -> None:
         """Count bytes that were parsed. Raises httptools.HttpParserError.

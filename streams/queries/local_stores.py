@@ -166,13 +166,19 @@ class LocalStores:
 
     def list_hosts(self, name: str) -> list[StoreHost]:
         """Return the workers that have each partition of a store. Raises ConfigError."""
-        _, sub = self.find_store(name)
-        hosts = StoreHosts(
-            sub,
+        return self._create_hosts(name).list_hosts()
+
+    def find_active_endpoint(self, name: str, partition: int) -> str | None:
+        """Return the address of the worker that has a partition of a store, if it is known."""
+        return self._create_hosts(name).find_active_endpoint(partition)
+
+    def _create_hosts(self, name: str) -> StoreHosts:
+        """Create the list of the workers that have a store. Raises ConfigError."""
+        return StoreHosts(
+            self.find_store(name)[1],
             lambda: [(each.assigned_at_s, each.assignment) for each in self._list_assignments()],
             self._monotonic_s,
         )
-        return hosts.list_hosts()
 
     def list_own_partitions(self, name: str, *, with_standbys: bool) -> set[int]:
         """Return the partitions of a store that tasks have here. Raises ConfigError."""

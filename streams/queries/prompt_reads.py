@@ -80,6 +80,24 @@ class PromptReads:
         # A key that is not in the partition where it belongs may be in any other one.
         return answer if answer.rows or terms.is_local else None
 
+    def find_partition_elsewhere(self, terms: RequestTerms, read: StoreRead) -> int | None:
+        """Return the partition of a key that is not here, or None if that can't be known at once.
+
+        None too for what may have several rows, or be answered by standbys.
+        """
+        local = self._local
+        spec, _ = local.find_store(terms.store)
+        if (
+            terms.stale_ok is not None
+            or not read.has_one_row(spec)
+            or not self._may_read_rows(spec)
+            or (locations := local.find_known_locations(terms.store, terms.at_least)) is None
+        ):
+            return None
+        partition = local.find_partition(terms.store, read.key, locations)
+        own = local.list_own_partitions(terms.store, with_standbys=False)
+        return None if partition in own else partition
+
     def _may_read_rows(self, spec: StoreSpec) -> bool:
         """Return whether a store's keys and values are read by functions that wait for nothing."""
         if (found := self._has_prompt_serdes.get(spec.name)) is None:

@@ -2,7 +2,8 @@
 
 Those that other workers send (`scope=local`) have threads of their own, or workers that ask each
 other could all wait for each other's threads. So do functions of registered queries, which may take
-any time (`function_threads`). Look-ups that wait for nothing need no thread (`prompt_reads`).
+any time (`function_threads`). Look-ups that wait for nothing, or for another worker's row, need no
+thread (`prompt_reads`, `prompt_routes`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from streams.errors import StoreUnavailable
 from streams.queries.function_threads import FunctionThreads
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
+from streams.queries.prompt_routes import PromptRoutes
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
@@ -43,6 +45,7 @@ class ReadThreads:
         self._measurements = measurements
         self._functions = FunctionThreads(measurements)
         self._prompt_reads = PromptReads(reads)
+        self._prompt_routes = PromptRoutes(reads, self._prompt_reads)
         self._limits = {
             is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
         }
@@ -56,13 +59,18 @@ class ReadThreads:
         """
         read_time_s = asyncio.get_running_loop().time
         give_up_at_s = read_time_s() + terms.wait_s
+        has_asked = False
         while True:
             left_s = max(give_up_at_s - read_time_s(), 0.0)
             try:
-                if read.call is None and (
-                    found := self._prompt_reads.find_prompt_answer(terms, read)
-                ):
-                    return found, encode(found)
+                if read.call is None:
+                    found = self._prompt_reads.find_prompt_answer(terms, read)
+                    if not found and not has_asked:
+                        has_asked = True
+                        found = await self._prompt_routes.find_routed_answer(terms, read)
+                        left_s = max(give_up_at_s - read_time_s(), 0.0)
+                    if found:
+                        return found, encode(found)
                 run = partial(self._read_encoded, terms, read, encode, left_s)
                 if read.call is None:
                     return await self._run_in_thread(run, self._limits[terms.is_local], left_s)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Endpoint: TypeAlias = str
 
 _RETRY_PAUSE_S = 0.05
-_ATTEMPT_S = 5.0
+ATTEMPT_S = 5.0
 """The seconds that one attempt may take: then it is looked anew who has what, and for a stop."""
 _OWN_WAIT_S = 0.5
 _THREADS_MAX = 64
@@ -75,6 +75,8 @@ class RoutedReads:
     def stop_waiting(self) -> None:
         """Let reads that wait or begin end with StoreUnavailable: this worker is going."""
         self.is_stopping = True
+        if self._client is not None:
+            self._client.close_on_loop()
 
     def close(self) -> None:
         """Close the connections to other workers."""
@@ -83,7 +85,7 @@ class RoutedReads:
                 self._client.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _get_client(self) -> EndpointClient:
+    def get_client(self) -> EndpointClient:
         """Return the client for other workers, which is created once."""
         with self._creating:
             if self._client is None:
@@ -199,7 +201,7 @@ class RoutedReads:
         function that takes too long, so a call has all of the time, and is tried again only where
         a connection or a refusal has ended it before.
         """
-        timeout_s = terms.left_s if read.call else min(terms.left_s / 2, _ATTEMPT_S)
+        timeout_s = terms.left_s if read.call else min(terms.left_s / 2, ATTEMPT_S)
         others = {
             endpoint: each for endpoint, each in plan.items() if endpoint != self.own_endpoint
         }
@@ -235,7 +237,7 @@ class RoutedReads:
         spec, _ = self.local.find_store(name)
         return {
             endpoint: partial(
-                self._get_client().read,
+                self.get_client().read,
                 endpoint,
                 spec,
                 read,

@@ -63,6 +63,12 @@ class StoreHosts:
                 found.append(StoreHost(host, port, partition, "standby", age_s))
         return sorted(found, key=lambda each: (each.partition, each.role))
 
+    def find_active_endpoint(self, partition: int) -> str | None:
+        """Return the address of the worker that has the active task of a partition, if any."""
+        task = f"{self._prefix}{partition}"
+        _, endpoints = self._find_newest()
+        return next((each for each, tasks in endpoints.items() if task in tasks.active), None)
+
     def _find_newest(self) -> tuple[AssignedAtS, Mapping[str, EndpointTasks]]:
         """Return the endpoints of the newest assignment that has any, and its time."""
         known = [

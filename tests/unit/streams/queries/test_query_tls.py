@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -79,6 +80,24 @@ def client(files: Files) -> Iterator[EndpointClient]:
     client.close()
 
 
+def read_key_on_loop(client: EndpointClient, address: str, reads: FakeReads) -> StoreAnswer:
+    async def read() -> StoreAnswer:
+        try:
+            return await client.read_on_loop(
+                address,
+                reads.specs["counts"],
+                StoreRead(is_lookup=True, key="a"),
+                partitions={0},
+                at_least={},
+                timeout_s=HANG_LIMIT_S,
+            )
+        finally:
+            client.close_on_loop()
+            await asyncio.sleep(0)  # until the loop has closed its connections
+
+    return asyncio.run(read())
+
+
 def read_key(client: EndpointClient, address: str, reads: FakeReads) -> StoreAnswer:
     return client.read(
         address,
@@ -109,47 +128,55 @@ def serial_of(address: str, files: Files) -> int:
         return int(str((secured.getpeercert() or {})["serialNumber"]), 16)
 
 
+ReadKey = Callable[[EndpointClient, str, FakeReads], StoreAnswer]
+IN_BOTH_WAYS = pytest.mark.parametrize("read", [read_key, read_key_on_loop])
+
+
+@IN_BOTH_WAYS
 def test_a_worker_is_asked_over_tls_with_the_token(
-    address: str, files: Files, reads: FakeReads, client: EndpointClient
+    address: str, files: Files, reads: FakeReads, client: EndpointClient, read: ReadKey
 ) -> None:
-    assert read_key(client, address, reads).rows[0].value == 1
+    assert read(client, address, reads).rows[0].value == 1
     wrong = EndpointClient("another-token-than-the-right-one", files.tls)
     with pytest.raises(StoreUnavailable, match=r"give the query_token of the application"):
-        read_key(wrong, address, reads)
+        read(wrong, address, reads)
     wrong.close()
 
 
-def test_without_tls_nothing_is_answered(address: str, reads: FakeReads) -> None:
+@IN_BOTH_WAYS
+def test_without_tls_nothing_is_answered(address: str, reads: FakeReads, read: ReadKey) -> None:
     plain = EndpointClient(TOKEN)
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        read_key(plain, address, reads)
+        read(plain, address, reads)
     plain.close()
 
 
+@IN_BOTH_WAYS
 def test_a_worker_whose_certificate_is_of_nobody_who_is_trusted_is_not_asked(
-    address: str, files: Files, reads: FakeReads
+    address: str, files: Files, reads: FakeReads, read: ReadKey
 ) -> None:
     files.trust(files.other_authority)
     distrusting = EndpointClient(TOKEN, files.tls)
     with pytest.raises(StoreUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-        read_key(distrusting, address, reads)
+        read(distrusting, address, reads)
     assert not reads.reads
     distrusting.close()
     by_system = EndpointClient(TOKEN, QueryTls(files.certificate, files.key))
     with pytest.raises(StoreUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
-        read_key(by_system, address, reads)
+        read(by_system, address, reads)
     by_system.close()
 
 
+@IN_BOTH_WAYS
 def test_a_worker_whose_certificate_is_for_another_name_is_not_asked(
-    files: Files, reads: FakeReads, client: EndpointClient
+    files: Files, reads: FakeReads, client: EndpointClient, read: ReadKey
 ) -> None:
     files.install(files.authority.issue_server(("elsewhere.example",)))
     with (
         serve(reads, certificate=files.load()) as (host, port),
         pytest.raises(StoreUnavailable, match="IP address mismatch"),
     ):
-        read_key(client, f"{host}:{port}", reads)
+        read(client, f"{host}:{port}", reads)
 
 
 def test_a_renewed_certificate_is_shown_to_those_who_connect(

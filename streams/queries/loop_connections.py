@@ -1,0 +1,161 @@
+"""Ask other workers for a row from the thread that serves, without a thread that waits for it.
+
+To pass a look-up on by a thread took much of what it takes of the worker: the threads give each
+other Python's interpreter twice (docs/decisions/0125). So a response is taken here as it comes. It
+is one attempt only: whatever goes wrong is an error, and its read is left to the threads, which try
+again within its time (`routed_reads`).
+
+A connection is kept behind a whole response. One on which something comes, or that ends, while
+nobody waits is closed: its bytes would be taken for the next response.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+import httptools
+
+from streams.common.addresses import Address
+from streams.queries.endpoint_connections import (
+    CONNECTIONS_MAX,
+    EndpointResponse,
+    ReceivedMessage,
+)
+
+Idle: TypeAlias = "list[_LoopConnection]"
+
+
+class LoopConnections:
+    """Sends requests to any worker on kept connections of the running loop.
+
+    With a `context` they are of TLS, and the other side's certificate has to be for its host.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        self._context = context
+        self._idle: defaultdict[Address, Idle] = defaultdict(list)
+        """This holds the connections to each worker, the one that was used last at the end."""
+        self._open: set[_LoopConnection] = set()
+        self._opening_count = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
+
+    async def send_request(
+        self, address: Address, request: bytes, timeout_s: float
+    ) -> EndpointResponse:
+        """Return the response to a request, which has no body.
+
+        Raises OSError or httptools.HttpParserError if there is none within `timeout_s`, and where
+        CONNECTIONS_MAX are open.
+        """
+        async with asyncio.timeout(timeout_s):
+            idle = self._idle[address]
+            connection = idle.pop() if idle else await self._open_connection(address)
+            response = await connection.exchange_message(request)
+        if connection.may_be_kept and not self._is_closed:
+            self._idle[address].append(connection)
+        else:
+            connection.close()
+        return response
+
+    async def _open_connection(self, address: Address) -> _LoopConnection:
+        """Return a new connection to a worker. Raises OSError."""
+        if self._is_closed or len(self._open) + self._opening_count >= CONNECTIONS_MAX:
+            raise ConnectionRefusedError(f"{CONNECTIONS_MAX} connections are open")
+        self._loop = asyncio.get_running_loop()
+        self._opening_count += 1
+        try:
+            _, connection = await self._loop.create_connection(
+                lambda: _LoopConnection(self._forget_connection, address),
+                *address,
+                ssl=self._context,
+                server_hostname=None if self._context is None else address[0],
+            )
+        finally:
+            self._opening_count -= 1
+        self._open.add(connection)
+        if self._is_closed:  # meanwhile
+            connection.close()
+            raise ConnectionRefusedError("connections are being closed")
+        return connection
+
+    def _forget_connection(self, connection: _LoopConnection) -> None:
+        """Keep a connection that has ended no more."""
+        self._open.discard(connection)
+        idle = self._idle.get(connection.address, [])
+        if connection in idle:
+            idle.remove(connection)
+
+    def close(self) -> None:
+        """Let the loop close all connections; it may be called on any thread."""
+        self._is_closed = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._close_all)
+
+    def _close_all(self) -> None:
+        for connection in [*self._open]:
+            connection.close()
+
+
+class _LoopConnection(asyncio.Protocol):
+    """Represents one connection to a worker; `on_end` is called when it has ended."""
+
+    def __init__(self, on_end: Callable[[_LoopConnection], None], address: Address) -> None:
+        self.address = address
+        self.may_be_kept = False
+        self._on_end = on_end
+        self._waiting: asyncio.Future[EndpointResponse] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep what requests are written to."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    async def exchange_message(self, request: bytes) -> EndpointResponse:
+        """Send a request, and return its response. Raises OSError, httptools.HttpParserError.
+
+        After an error, and where nobody waits for the response any more, the connection is closed.
+        """
+        self._message = ReceivedMessage()
+        self._parser = httptools.HttpResponseParser(self._message)
+        self._waiting = asyncio.get_running_loop().create_future()
+        try:
+            self._transport.write(request)
+            return await self._waiting
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._waiting = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of the response."""
+        if self._waiting is None or self._waiting.done():
+            self.close()  # nobody has asked for this
+            return
+        try:
+            self._parser.feed_data(data)
+            self._message.check_bounds(len(data))
+        except httptools.HttpParserError as error:
+            self._waiting.set_exception(error)
+            return
+        if self._message.is_whole:
+            response = self._message.create_response(self._parser.get_status_code())
+            self.may_be_kept = response.may_keep_connection()
+            self._waiting.set_result(response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let a request that has no response fail."""
+        self.may_be_kept = False
+        if self._waiting is not None and not self._waiting.done():
+            problem = "the connection was closed before the response's end"
+            self._waiting.set_exception(ConnectionResetError(problem))
+        self._on_end(self)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.may_be_kept = False
+        self._transport.abort()
