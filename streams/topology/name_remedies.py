@@ -34,6 +34,10 @@ DRAIN_REMEDY = (
 _SHIFT_NOTE = "generated names shift when a step is added above"
 _TABLE_STORE_NAME = re.compile(r"^(KSTREAM|KTABLE)-(?!FK-JOIN|SUPPRESS).*STATE-STORE")
 """Matches generated names of stores that `store=` can name."""
+_JOIN_NAME = re.compile(
+    r"^KSTREAM-(JOIN|OUTER)(THIS|OTHER|SHARED)-\d{10}-store$|^KTABLE-FK-JOIN-SUBSCRIPTION-"
+)
+"""Matches generated names of joins that the setting `internal_names` can keep."""
 _SIDE_STORES = (
     re.compile(r"(.+)-(?:this|other)-join-store"),
     re.compile(r"(.+)-outer-(?:this|other)-join-store"),
@@ -122,6 +126,8 @@ def describe_store_remedy(name: str, version: VersionIndex) -> str:
     """Return the advice on how to keep the name of a store of a version."""
     if not is_generated_name(name):
         return f"to keep what there is, {find_store_naming(name, version)}"
+    if _JOIN_NAME.search(name):
+        return _describe_join_remedy(name)
     if not can_name_by_store_argument(name):
         return f"name the step with name='...': {_SHIFT_NOTE}; until then add steps below it only"
     return (
@@ -131,9 +137,20 @@ def describe_store_remedy(name: str, version: VersionIndex) -> str:
 
 def describe_topic_remedy(topic: str, version: VersionIndex) -> str:
     """Return the advice on how to keep the name of a repartition topic of a version."""
+    name = topic.removeprefix(f"{version.application_id}-")
+    if _JOIN_NAME.search(name):
+        return _describe_join_remedy(name)
     if not is_generated_name(topic):
         return f"to keep it, {find_repartition_topic_naming(topic, version)}; else {DRAIN_REMEDY}"
     return (
         f"name the step with name='...', or the store that it is named after with store='...': "
         f"{_SHIFT_NOTE}; else {DRAIN_REMEDY}"
+    )
+
+
+def _describe_join_remedy(name: str) -> str:
+    """Return the advice on how to keep a generated name of a join, for its new version."""
+    return (
+        f"name the step with name='...': {_SHIFT_NOTE}; to keep what there is, say "
+        f"internal_names={{new name: {name!r}}} in App(...)"
     )

@@ -174,3 +174,37 @@ def test_a_step_that_is_added_below_shifts_no_generated_name(build: Callable[...
 
     old, new = add(App("a"), build), add(App("a"), build_above_another_step)
     assert not compare_topologies(old, new).loses_state
+
+
+ENDINGS = {
+    "THIS": "this-join-store",
+    "OTHER": "outer-other-join-store",
+    "OUTERSHARED": "left-shared-join-store",
+    "REGISTRATION": "subscription-registration-topic",
+    "RESPONSE": "subscription-response-topic",
+    "STATE-STORE": "subscription-store",
+}
+"""The ends of the names of a join by a word of the generated names."""
+
+
+@pytest.mark.parametrize("build", [join_by_foreign_key, join_streams])
+def test_a_join_that_gets_a_name_keeps_what_it_had_if_the_advice_is_followed(
+    build: Callable[..., Any],
+) -> None:
+    given = {"store": "rows"} if build is join_by_foreign_key else {}
+
+    def add_below_another_step(names: Arguments) -> TopologyDescription:
+        app = App("a", internal_names=names)
+        app.stream("first", **TEXT).to("elsewhere")
+        return add(app, build, name="n", **given)
+
+    old = add(App("a"), build, **given)
+    plan = compare_topologies(old, add_below_another_step({}))
+    assert plan.loses_state
+    remedies = [each.remedy for change in plan.changes for each in change.effects]
+    told = re.findall(r"internal_names=\{new name: '([^']+)'\}", "\n".join(remedies))
+    names = {
+        f"n-{ending}": name for name in told for word, ending in ENDINGS.items() if word in name
+    }
+    assert names
+    assert not compare_topologies(old, add_below_another_step(names)).loses_state
