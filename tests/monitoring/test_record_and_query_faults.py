@@ -2,8 +2,7 @@
 
 `make ci-full` runs them. Without a fault in a running application are the alerts that take minutes
 at any scale (a lag or a commit of many seconds, figures of the week before), those of a broker that
-is overloaded, of a thread that is replaced and of stores that are rebuilt again and again:
-`test_alert_rules` judges these.
+is overloaded, and of stores that are rebuilt again and again: `test_alert_rules` judges these.
 """
 
 from __future__ import annotations
@@ -32,7 +31,11 @@ UNREACHED = ",".join(f"words-in-{partition}:1000000000" for partition in range(6
 @pytest.fixture(scope="module")
 def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
     with ExitStack() as exits:
-        yield Monitored(tmp_path_factory.mktemp("monitored"), exits)
+        yield Monitored(
+            tmp_path_factory.mktemp("monitored"),
+            exits,
+            worker_settings=["uncaught_exception_handler=replace_thread"],
+        )
 
 
 @contextmanager
@@ -134,3 +137,13 @@ def test_the_log_of_a_coordinator_is_damaged(monitored: Monitored) -> None:
     log.write_bytes(whole)
     broker.start()
     monitored.wait_for_alerts()
+
+
+def test_a_record_that_cannot_be_read_ends_its_thread_again_and_again(monitored: Monitored) -> None:
+    """It is the last one: the record stays."""
+    monitored.wait_for_alerts()
+    producer = Producer({"bootstrap.servers": monitored.broker.bootstrap_servers})
+    producer.produce("words-in", key=b"\xff is no text", value="word")
+    producer.flush()
+    monitored.wait_for_alerts("MillraceThreadFailed", "MillraceWorkerUnhealthy")
+    assert {"threads", "workers"} <= monitored.list_marked()
