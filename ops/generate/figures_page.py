@@ -46,7 +46,7 @@ exact where slices have 16 records or fewer; of larger ones some records are mea
 written it is the first record to a topic after a slice. The others are taken to be as large. Larger
 slices that follow each other within 5 milliseconds are not looked at, but for their number of
 records.
-Records and calls are counted, each of them; of a store's calls one in 16 is timed.
+Records and calls are counted, each of them; of a store's calls one in 64 is timed.
 `kafka_streams_stream_metrics` has texts as labels, as the JMX exporter writes them.
 """
 _CLIENTS_TEXT = """\

@@ -1,7 +1,7 @@
 """Count the calls of a store's methods, and time some of them.
 
 A method is replaced on the object by a function that counts: steps take the method when they are
-bound, so a call costs one more function call. One call in 16 is timed, so that the clock costs
+bound, so a call costs one more function call. One call in 64 is timed, so that the clock costs
 little; what is rare, and whatever takes long, is timed at each call.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from streams.common.timings import Timing
 
-_TIMED_ONE_IN = 16
+_TIMED_ONE_IN = 64
 """The first call is timed, and then one of so many. Python allocates no memory to count so few."""
 
 
@@ -34,7 +34,7 @@ class MeteredCalls:
         self._average_s = 0.0
 
     def count_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls `call`, counts it, and times one call in 16."""
+        """Return a function that calls `call`, counts it, and times one call in 64."""
         if tuple(signature(call).parameters) == ("key",):
             return self._count_look_ups(call)
         monotonic_s = self._monotonic_s
@@ -99,7 +99,7 @@ class MeteredCalls:
 
     def add_to_timings(self) -> None:
         """Add the calls since the last time to the timings, with the average of the timed ones."""
-        # The last of each 16 is a timed one, and the first call of all was.
+        # The last of each 64 is a timed one, and the first call of all was.
         count = self._timed_total * _TIMED_ONE_IN + 1 - self._get_untimed_left()
         calls = count - self._added_count
         if not calls:

@@ -111,10 +111,10 @@ def test_many_calls_have_the_average_and_the_maximum_of_those_that_are_timed() -
         return seconds
 
     metered = calls.count_calls(take)
-    for number in range(33):
-        metered(0.5 if number % 16 == 0 else 0.1)
+    for number in range(129):
+        metered(0.5 if number % 64 == 0 else 0.1)
     calls.add_to_timings()
-    assert timing.total == 33
+    assert timing.total == 129
     assert timing.read_figures().average == pytest.approx(0.5)
     metered(0.1)  # not timed: it has the average of those before
     calls.add_to_timings()
