@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.kafka.class_data import ClassData
 from tests.kafka.jars import Jars
 from tests.kafka.versions import YARDSTICK
 from tests.processes import HANG_LIMIT_S, HOST, ServerProcess, StartFailed, answers, free_ports
@@ -25,13 +27,15 @@ RESTARTED_EXPIRY_MS = 10_000
 
 Before that it takes partitions for deleted, and leaves out the markers (`tests.kafka.markers`).
 """
+_SERVER = "kafka.Kafka"
+_SHARES = "-Xshare:auto"
 # For a small machine and a short life: little heap, one collector thread, no second compiler.
 JVM_FLAGS = (
     "-Xmx512m",
     "-Xms256m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
+    _SHARES,
     "-Djava.awt.headless=true",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
@@ -82,14 +86,18 @@ def class_path(version: str = YARDSTICK) -> str:
 
 def java(*arguments: str, timeout_s: float = HANG_LIMIT_S, version: str = YARDSTICK) -> str:
     """Run one of Kafka's tools to its end and return all that it printed."""
-    done = subprocess.run(
-        ["java", *JVM_FLAGS, "-cp", class_path(version), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    path = class_path(version)
+    with tempfile.TemporaryDirectory(prefix="millrace-java-") as directory:
+        shared = ClassData.find(Jars(_POM, "kafka", version).libs, arguments[0], Path(directory))
+        done = subprocess.run(
+            ["java", *JVM_FLAGS, *shared.flags, "-cp", path, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        shared.keep_draft()
     if done.returncode:
         raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -121,6 +129,10 @@ class RealKafka(ServerProcess):
         self._jvm_flags = tuple(jvm_flags)
         self.data_dir = self.directory / "data"
         self._properties_path = self.directory / "server.properties"
+        self._shared: ClassData | None = None
+        if _SHARES in jvm_flags:  # a benchmark starts it as Kafka's own scripts do
+            libs = Jars(_POM, "kafka", version).libs
+            self._shared = ClassData.find(libs, _SERVER, self.directory)
         self.port = 0
 
     @property
@@ -171,11 +183,19 @@ class RealKafka(ServerProcess):
         format_it = ("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
         java(*format_it, *features, version=self._version)
 
+    def end(self, number: signal.Signals) -> None:
+        super().end(number)
+        was_killed = self._process is None or self._process.returncode == -signal.SIGKILL
+        if self._shared is not None and not was_killed:
+            self._shared.keep_draft()
+
     def _launch(self) -> None:
+        path = class_path(self._version)
+        shared = () if self._shared is None else self._shared.flags
         self.spawn(
             [
-                *("java", *self._jvm_flags, "-cp", class_path(self._version)),
-                *("kafka.Kafka", str(self._properties_path)),
+                *("java", *self._jvm_flags, *shared, "-cp", path),
+                *(_SERVER, str(self._properties_path)),
             ]
         )
         self.wait_until_ready(lambda: answers(self.port, self._host))
