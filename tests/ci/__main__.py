@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tests.ci.parts import AT_ONCE, CI, FULL, LEVELS, TEST, parts_of
+from tests.ci.parts import AT_ONCE, CI, FULL, LEVELS, TEST, order_parts, parts_of
 from tests.ci.running import run_parts
 from tests.ci.times import PAGE, find_overruns, format_table, read_entries
 from tests.sampling import VARIABLE, sample_of_commit
@@ -28,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="names of parts, with commas between them")
     parser.add_argument("--sample", type=int, help="the sample to take; default: the commit's")
     given = parser.parse_args(arguments)
-    parts = parts_of(given.level)
+    entries = read_entries(PAGE.read_text())
+    parts = order_parts(parts_of(given.level), entries)
     if given.only:
         wanted, known = given.only.split(","), [part.name for part in parts]
         if unknown := sorted(set(wanted) - set(known)):
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = run_parts(parts, environment, at_once)
     print(f"\n=== times\n{format_table(outcomes, time.monotonic() - began_s)}\n")
     if given.level == CI:
-        for line in find_overruns(outcomes, read_entries(PAGE.read_text())):
+        for line in find_overruns(outcomes, entries):
             print(f"slow: {line}")
     for each in outcomes:
         if not each.passed:

@@ -9,7 +9,7 @@ their figures.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.sampling import SEEDS
@@ -119,7 +119,7 @@ _ONLY_FULL = (
 
 
 def parts_of(level: str) -> Sequence[Part]:
-    """Return the parts of a level, the longest first. Raises ValueError for an unknown level."""
+    """Return the parts of a level. Raises ValueError for an unknown level."""
     match level:
         case "test":
             return (_INTEGRATION_EMBEDDED, *_EVERY_TIME)
@@ -128,3 +128,11 @@ def parts_of(level: str) -> Sequence[Part]:
         case "ci-full":
             return (*_ONLY_FULL, *_CI)
     raise ValueError(f"{level!r} is no level: give one of {', '.join(LEVELS)}")
+
+
+def order_parts(parts: Sequence[Part], entries: Mapping[str, int]) -> list[Part]:
+    """Return the parts by their seconds, the longest first: those that run last end together then.
+
+    Those without an entry come before the others: how long they take is not known.
+    """
+    return sorted(parts, key=lambda part: -entries.get(part.name, sys.maxsize))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.ci import running
-from tests.ci.parts import LEVELS, Part, parts_of
+from tests.ci.parts import AT_ONCE, CI, LEVELS, Part, order_parts, parts_of
 from tests.ci.running import run_parts
 from tests.ci.times import PAGE, Outcome, find_overruns, format_table, read_entries
 
@@ -110,6 +110,21 @@ def test_the_printed_table_is_the_one_that_is_read_back() -> None:
 
 def test_every_part_of_ci_has_an_entry_and_every_entry_a_part() -> None:
     assert set(read_entries(PAGE.read_text())) == {part.name for part in parts_of("ci")}
+
+
+def test_the_longest_parts_begin_first_and_those_of_unknown_length_before_them() -> None:
+    parts = [Part(name, ()) for name in ("short", "new", "long", "newer")]
+    ordered = order_parts(parts, {"short": 1, "long": 2})
+    assert [part.name for part in ordered] == ["new", "newer", "long", "short"]
+
+
+def test_the_last_parts_of_ci_end_together_by_the_table() -> None:
+    entries = read_entries(PAGE.read_text())
+    ends = [0] * AT_ONCE[CI]
+    for part in order_parts(parts_of(CI), entries):
+        if not part.alone:
+            ends[ends.index(min(ends))] += entries[part.name]
+    assert max(ends) - min(ends) < 30, ends
 
 
 @pytest.mark.parametrize("level", LEVELS)
