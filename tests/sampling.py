@@ -71,15 +71,16 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     brokers are counted apart, unless it is brokers that are chosen: `sampled(2)` leaves two cases
     on each broker, and `sampled(1, by="broker")` leaves all cases on one of them, and those of no
     broker. As the mark of a module `sampled(3, by="test")` leaves three of its tests, the same ones
-    on both brokers.
+    on both brokers. A test's own mark stands for that of its module, but for one `by="broker"`: its
+    cases are on that broker, too.
     """
     families: dict[tuple[str, int], dict[str, list[pytest.Item]]] = {}
     for item in items:
-        marker = item.get_closest_marker("sampled")
-        by = None if marker is None else marker.kwargs.get("by")
-        if marker is not None and (by in (None, "test") or by in _parameters(item)):
-            cases = families.setdefault((_family(item, by), *marker.args), {})
-            cases.setdefault(_case(item, by), []).append(item)
+        for marker in _list_marks(item):
+            by = marker.kwargs.get("by")
+            if by in (None, "test") or by in _parameters(item):
+                cases = families.setdefault((_family(item, by), *marker.args), {})
+                cases.setdefault(_case(item, by), []).append(item)
     dropped: set[pytest.Item] = set()
     for (family, count), cases in families.items():
         kept = choose(family, sorted(cases), count)
@@ -88,6 +89,12 @@ def drop_unsampled(items: list[pytest.Item]) -> list[pytest.Item]:
     gone = [item for item in items if item in dropped]
     items[:] = [item for item in items if item not in dropped]
     return gone
+
+
+def _list_marks(item: pytest.Item) -> list[pytest.Mark]:
+    """Return the marks that hold for a test: the closest one, and those that choose a broker."""
+    marks = [*item.iter_markers("sampled")]
+    return marks[:1] + [each for each in marks[1:] if each.kwargs.get("by") == "broker"]
 
 
 def _family(item: pytest.Item, by: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ class Case:
     by: str | None = None
     team: str = ""
     broker: str = ""
+    of_module: str = ""
 
     @property
     def callspec(self) -> Case:
@@ -30,10 +31,11 @@ class Case:
         given = {"team": self.team, "broker": self.broker}
         return {name: value for name, value in given.items() if value}
 
-    def get_closest_marker(self, name: str) -> pytest.Mark | None:
-        if self.count is None:
-            return None
-        return pytest.Mark(name, (self.count,), {"by": self.by}, _ispytest=True)
+    def iter_markers(self, name: str) -> Iterator[pytest.Mark]:
+        if self.count is not None:
+            yield pytest.Mark(name, (self.count,), {"by": self.by}, _ispytest=True)
+        if self.of_module:
+            yield pytest.Mark(name, (1,), {"by": self.of_module}, _ispytest=True)
 
 
 TEAMS = ("ants", "bees", "cats", "dogs", "eels")
@@ -55,6 +57,12 @@ CASES = [
         Case(f"test_d.py::test_{number}[{broker}]", 2, "test", broker=broker)
         for number in range(5)
         for broker in ("embedded", "kafka")
+    ),
+    *(
+        Case(f"test_e.py::test_0[{broker}-{number}]", 2, broker=broker, of_module=by)
+        for by in ("broker", "test")
+        for broker in (f"{by} one", f"{by} two")
+        for number in range(5)
     ),
 ]
 
@@ -84,7 +92,7 @@ def test_a_sample_leaves_as_many_cases_as_the_mark_says(
 ) -> None:
     names = take("7")
     assert len(of_many(names)) == 3
-    assert len(names) == 3 + 4 + 2 * 2 + (3 + 1) + 2 * 2
+    assert len(names) == 3 + 4 + 2 * 2 + (3 + 1) + 2 * 2 + (2 + 2 * 2)
 
 
 def test_a_sample_is_the_same_each_time_and_another_is_different(
@@ -120,6 +128,16 @@ def test_a_module_s_cases_run_on_one_broker_where_brokers_are_sampled(
         assert len(names) == 3
         chosen.add(broker)
     assert len(chosen) == 2
+
+
+def test_a_test_s_own_mark_leaves_so_many_cases_on_the_broker_of_its_module(
+    take: Callable[[str | None], list[str]],
+) -> None:
+    for sample in range(5):
+        names = [name for name in take(str(sample)) if "test_e.py" in name]
+        of_broker = [name.partition("-")[0] for name in names if "[broker" in name]
+        assert len(of_broker) == 2
+        assert len(set(of_broker)) == 1
 
 
 def test_so_many_tests_of_a_module_are_left_with_all_their_cases(

@@ -16,7 +16,7 @@ from tests.integration.cluster import KEYS, Topics, Worker
 from tests.integration.worker import is_poison
 from tests.processes import wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 WHERE = {

@@ -22,7 +22,7 @@ from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
 from tests.processes import HANG_LIMIT_S, wait_until
 
-pytestmark = IN_CI
+pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
 
 def find_complaint(point: str, *options: str) -> str:

@@ -13,6 +13,8 @@ from confluent_kafka import Producer
 from streams import App, StreamsError, serdes
 from tests.brokers import Broker
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 SECRET = "4711-2222"
 
 

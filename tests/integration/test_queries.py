@@ -15,6 +15,8 @@ from tests.integration.test_recovery import slot_id
 from tests.integration.test_uncaught import counting
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 
 def test_counts_are_read_while_they_are_counted(topics: Topics, tmp_path: Path) -> None:
     with counting(topics, tmp_path, "shutdown_client").start() as running:

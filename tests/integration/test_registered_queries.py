@@ -19,6 +19,8 @@ from tests.integration.cluster import Topics
 from tests.integration.test_uncaught import counting
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 
 def find_top(rows: Any, count: int) -> list[tuple[str, int]]:
     return heapq.nlargest(count, rows, key=itemgetter(1, 0))

@@ -20,6 +20,8 @@ from tests.integration.cluster import Topics
 from tests.integration.test_uncaught import counting
 from tests.processes import HANG_LIMIT_S, wait_until
 
+pytestmark = pytest.mark.sampled(1, by="broker")
+
 TOKEN = "a-token-of-the-application"
 
 
