@@ -35,7 +35,7 @@ async def _run_until_stopped(
     loop = asyncio.get_running_loop()
     if faults_file is not None:
         faults.replace(read_faults(faults_file))
-        loop.add_signal_handler(signal.SIGHUP, _reload_faults, faults, faults_file)
+        loop.add_signal_handler(signal.SIGHUP, _reload_faults_or_log, faults, faults_file)
     with ExitStack() as handlers:  # uvloop leaves them to a loop that is closed
         for name in (signal.SIGTERM, signal.SIGINT):
             handlers.callback(signal.signal, name, signal.getsignal(name))
@@ -59,7 +59,7 @@ async def _serve_until_stopped(broker: Broker, on_listening: Callable[[str, int]
         raise broker.failure
 
 
-def _reload_faults(faults: Faults, file: Path) -> None:
+def _reload_faults_or_log(faults: Faults, file: Path) -> None:
     """Replace the faults by those in the file; keep the present ones if the file is wrong."""
     try:
         faults.replace(read_faults(file))

@@ -226,7 +226,7 @@ class BufferStore(DiskBackedStore):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._drained:
             written = {key: value for key, value, _ in self._drained}
-            self._disk.write_changes(written, self._complete_checkpoint(checkpoint))
+            self._disk.write_changes(written, self._add_store_state_to_checkpoint(checkpoint))
         self._begin_transaction()
 
     def rollback_transaction(self) -> None:
@@ -249,7 +249,8 @@ class BufferStore(DiskBackedStore):
         Replaying the same entries again is safe.
         """
         self._disk.load_changes(
-            ((key, value) for key, value, _ in entries), self._complete_checkpoint(checkpoint)
+            ((key, value) for key, value, _ in entries),
+            self._add_store_state_to_checkpoint(checkpoint),
         )
         self._changes = None
 
@@ -287,7 +288,7 @@ class BufferStore(DiskBackedStore):
         heapify(self._heap)
         self._size_bytes = None
 
-    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+    def _add_store_state_to_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with this store's disk layout in it."""
         return replace(checkpoint, layout=self._layout)
 

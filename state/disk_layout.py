@@ -35,12 +35,12 @@ def read_checkpoint_or_hold_disk_back(
         return disk, checkpoint
     reason = (
         "its kind, its retention or its grace was changed "
-        f"(on disk {_describe_layout(checkpoint)}, now {layout or 'key-value'})"
+        f"(on disk {_layout_or_key_value(checkpoint)}, now {layout or 'key-value'})"
     )
     return HeldBackDisk(disk, store_name, reason), None
 
 
-def _describe_layout(checkpoint: StoreCheckpoint) -> str:
+def _layout_or_key_value(checkpoint: StoreCheckpoint) -> str:
     return checkpoint.layout or "key-value"
 
 

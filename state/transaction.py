@@ -178,7 +178,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if drained.changes:
             self._disk.write_changes(
-                drained.changes, self._complete_checkpoint(checkpoint), drained.new_keys
+                drained.changes, self._add_store_state_to_checkpoint(checkpoint), drained.new_keys
             )
         self._committed_stream_time_ms = self._stream_time_ms
         if self._early is None and self._cache.is_enabled:
@@ -235,7 +235,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
     ) -> None:
         """Write committed changelog entries to disk; replaying the same entries again is safe."""
         self._disk.load_changes(
-            self._to_disk_changes(entries), self._complete_checkpoint(checkpoint)
+            self._to_disk_changes(entries), self._add_store_state_to_checkpoint(checkpoint)
         )
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.evict_all()
@@ -285,7 +285,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             for key, value, timestamp_ms in entries
         ]
 
-    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+    def _add_store_state_to_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with the store's stream time and layout in it."""
         if self._stream_time_ms < 0 and not self._layout:
             return checkpoint

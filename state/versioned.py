@@ -270,7 +270,9 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             raise RuntimeError(f"store {self.name!r}: commit before drain")
         if self._drained or self._expired_keys:
             changes: dict[bytes, bytes | None] = dict.fromkeys(self._expired_keys)
-            self._disk.write_changes(changes | self._overlay, self._complete_checkpoint(checkpoint))
+            self._disk.write_changes(
+                changes | self._overlay, self._add_store_state_to_checkpoint(checkpoint)
+            )
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._latest_written.items():
             self._cache_latest_version(encoded, entry)
@@ -306,7 +308,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
             stored = _DELETED if value is None else _VALUE + value
             changes.append((key + pack_time(timestamp_ms), stored))
             self._stream_time_ms = max(self._stream_time_ms, timestamp_ms)
-        self._disk.load_changes(changes, self._complete_checkpoint(checkpoint))
+        self._disk.load_changes(changes, self._add_store_state_to_checkpoint(checkpoint))
         self._committed_stream_time_ms = self._stream_time_ms
         self._cached.evict_all()
 
@@ -379,7 +381,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
                 (timestamp_ms,) = unpack_time(key[-VERSION_SUFFIX_BYTES:])
                 yield timestamp_ms, stored if fresh is None else fresh
 
-    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+    def _add_store_state_to_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Return `checkpoint` with the store's stream time and layout in it."""
         return replace(checkpoint, stream_time_ms=self._stream_time_ms, layout=_LAYOUT)
 

@@ -154,9 +154,9 @@ class DuplicatesWindowStore(WindowStore[V]):
         """
         self._sequence = self._committed_sequence = checkpoint.position & SEQUENCE_MAX
 
-    def _complete_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
+    def _add_store_state_to_checkpoint(self, checkpoint: StoreCheckpoint) -> StoreCheckpoint:
         """Complete the checkpoint; without a changelog, its position is the sequence number."""
-        noted = super()._complete_checkpoint(checkpoint)
+        noted = super()._add_store_state_to_checkpoint(checkpoint)
         # Without a changelog there is no offset: the sequence number stands in its place.
         return noted if checkpoint.topic_id else replace(noted, position=self._sequence)
 

@@ -191,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
             self._close_with_error(error)
             return
         if isinstance(answer, _AT_ONCE):
-            self._write_answer(answer)
+            self._write_or_collect_answer(answer)
         else:
             self._pending_answer = asyncio.ensure_future(answer)
             self._pending_answer.add_done_callback(self._write_late_answer)
@@ -204,10 +204,10 @@ class ClientConnection(asyncio.Protocol):
         if error is not None:
             self._close_with_error(error)
             return
-        self._write_answer(future.result())
+        self._write_or_collect_answer(future.result())
         self._answer_queued_requests()
 
-    def _write_answer(self, answer: Answer) -> None:
+    def _write_or_collect_answer(self, answer: Answer) -> None:
         """Send an answer, or keep a small one for `_flush_ready_answers`.
 
         A system call for each of many small answers would cost as much as creating them.

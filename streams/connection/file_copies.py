@@ -13,7 +13,7 @@ from state.linux_calls import PrivateFile
 from streams.connection.settings import FILE_SUFFIX, LOCATION_SUFFIX, ConnectionSettings
 
 
-def copy_files(settings: ConnectionSettings) -> ConnectionSettings:
+def copy_files_into_settings(settings: ConnectionSettings) -> ConnectionSettings:
     """Return settings with copies in place of files.
 
     Secrets stand in the settings themselves. Directories, and the authorities of a token provider,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streams.connection.file_copies import copy_files
+from streams.connection.file_copies import copy_files_into_settings
 from streams.connection.file_digests import digest_files
 from streams.connection.librdkafka_thread import wrap_without_garbage_collection
 from streams.connection.sasl import Exchange, begin_sasl_exchange
@@ -89,7 +89,7 @@ def prepare_security(settings: ConnectionSettings) -> ConnectionSecurity:
     # From the files themselves, so that an error names them.
     tls = create_tls_context(settings) if settings.uses_tls else None
     try:
-        copied = copy_files(settings)
+        copied = copy_files_into_settings(settings)
     except OSError as error:
         raise ConfigError(f"connection: its files can't be copied: {error}") from None
     if digest_files(settings) != digests:

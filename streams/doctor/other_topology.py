@@ -60,10 +60,10 @@ def compare_topologies(facts: ApplicationFacts) -> TopologyComparison:
     except UserError:
         return TopologyComparison()
     declared = (each.topology for each in subscriptions if each.topology is not None)
-    return compare_declared(own, declared)
+    return compare_with_running_topologies(own, declared)
 
 
-def compare_declared(
+def compare_with_running_topologies(
     own: DeclaredTopology | None, declared: Iterable[DeclaredTopology]
 ) -> TopologyComparison:
     """Compare the topology of an App with those of members.

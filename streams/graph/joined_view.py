@@ -75,13 +75,13 @@ class JoinedView(StoredView):
             )
         )
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         """Return the function that looks a row up, in the store or joined from both sides."""
         if self.spec is not None:
-            return super().create_row_getter(at)
+            return super().create_row_getter(binding)
         get_left, get_right, joiner = (
-            self._left.create_row_getter(at),
-            self._right.create_row_getter(at),
+            self._left.create_row_getter(binding),
+            self._right.create_row_getter(binding),
             self._joiner,
         )
         needs_left, needs_right = self._kind.value

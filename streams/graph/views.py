@@ -50,7 +50,7 @@ class TableView(Protocol):
         """
         ...
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         """Return the function by which a bound step looks up a key's value.
 
         The step of the binding must be connected to the stores of `require_readable_stores`.
@@ -70,7 +70,7 @@ class TableView(Protocol):
         """
         ...
 
-    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, binding: Binding) -> RowGetterAsOf:
         """Return the function that looks values up as of a time, of a versioned table."""
         ...
 
@@ -98,13 +98,13 @@ class StoredView:
         assert self.spec is not None
         return [self.spec.name]
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         assert self.spec is not None
-        store = at.context.get_store(self.spec.name)
+        store = binding.context.get_store(self.spec.name)
         if self.is_versioned:
             return _create_latest_getter(store)
-        if at.reads_emitted_values:
-            return _create_emitted_getter(store, at.context)
+        if binding.reads_emitted_values:
+            return _create_emitted_getter(store, binding.context)
         return store.copy_entry  # type: ignore[no-any-return]
 
     @property
@@ -115,9 +115,9 @@ class StoredView:
     def ttl_store(self) -> str | None:
         return None if self.spec is None or self.spec.ttl_ms is None else self.spec.name
 
-    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, binding: Binding) -> RowGetterAsOf:
         assert self.spec is not None
-        store = at.context.get_store(self.spec.name)
+        store = binding.context.get_store(self.spec.name)
 
         def get_version(key: Any, as_of_ms: int) -> OptionalRow:
             found = store.get(key, as_of_ms)
@@ -132,9 +132,9 @@ class GlobalTableView:
     def __init__(self, table: GlobalTableSpec) -> None:
         self.table = table
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         """Return the function that looks rows up in the worker's replica."""
-        copy = at.context.find_global_store(self.table.store.name, at.step)
+        copy = binding.context.find_global_store(self.table.store.name, binding.step)
         assert copy is not None, f"{self.table.store.name} is declared"
         return copy.entry  # type: ignore[no-any-return]
 
@@ -178,7 +178,7 @@ class ComputedView(StoredView):
         self.sends_old_values = False
         self._parent = parent
 
-    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
+    def create_row_function(self, binding: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function of a key and the parent's row that computes this table's row."""
         raise NotImplementedError
 
@@ -196,13 +196,13 @@ class ComputedView(StoredView):
             else super().require_readable_stores()
         )
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         """Return a getter that reads the table's store, or computes rows from the parent's."""
         if self.spec is not None:
-            return super().create_row_getter(at)
+            return super().create_row_getter(binding)
         get_parent_row, compute_row = (
-            self._parent.create_row_getter(at),
-            self.create_row_function(at),
+            self._parent.create_row_getter(binding),
+            self.create_row_function(binding),
         )
 
         def get_row(key: Any) -> OptionalRow:
@@ -222,12 +222,12 @@ class ComputedView(StoredView):
         """
         return super().ttl_store or self._parent.ttl_store
 
-    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, binding: Binding) -> RowGetterAsOf:
         if self.spec is not None:
-            return super().create_row_getter_as_of(at)
+            return super().create_row_getter_as_of(binding)
         get_parent_row, compute_row = (
-            self._parent.create_row_getter_as_of(at),
-            self.create_row_function(at),
+            self._parent.create_row_getter_as_of(binding),
+            self.create_row_function(binding),
         )
 
         def get_version(key: Any, as_of_ms: int) -> OptionalRow:
@@ -248,7 +248,7 @@ class DerivedView(ComputedView):
         super().__init__(parent, spec)
         self.compute_value = compute_value
 
-    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
+    def create_row_function(self, binding: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         computed = self.compute_value
 
         def compute_row(key: Any, found: OptionalRow) -> OptionalRow:

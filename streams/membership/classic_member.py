@@ -126,7 +126,7 @@ class ClassicProtocolMember(GroupMember):
             host=host,
             closed=self._closed,
             read_membership=self._read_membership,
-            send_leave_group=self._send_leave_group,
+            send_leave_group=self._send_leave_group_or_log,
             fencing=fencing,
         )
         self.is_leader = False
@@ -224,7 +224,7 @@ class ClassicProtocolMember(GroupMember):
             closed=self._closed,
             is_given_up=lambda: self._closed.is_set() or self._is_stopping(),
             is_latest=lambda: self._join_count == join_number,
-            send_leave_group=self._send_leave_group,
+            send_leave_group=self._send_leave_group_or_log,
             fencing=self._fencing,
             fetch_size_limits=self._fetch_size_limits,
         )
@@ -319,10 +319,10 @@ class ClassicProtocolMember(GroupMember):
         member_id = progress.membership.member_id
         # After a join that was given up there is no member id; the instance id is enough then.
         if member_id or progress.is_sent or is_handed_over:
-            self._send_leave_group(member_id, find_leave_reason(has_failed))
+            self._send_leave_group_or_log(member_id, find_leave_reason(has_failed))
         self._coordinator.close_connection()
 
-    def _send_leave_group(self, member_id: str, reason: str) -> None:
+    def _send_leave_group_or_log(self, member_id: str, reason: str) -> None:
         """Send LeaveGroup for a member id, and only log it if no answer comes."""
         try:
             with self._coordinator.use_connection() as connection:

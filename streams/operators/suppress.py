@@ -66,10 +66,10 @@ class SuppressedView:
         """Return the buffer and the stores that the parent's look-ups need."""
         return [self._buffer.name, *self._parent.require_readable_stores()]
 
-    def create_row_getter(self, at: Binding) -> RowGetter:
+    def create_row_getter(self, binding: Binding) -> RowGetter:
         """Return a getter of the value emitted last; for a buffered key it is the prior one."""
-        waiting = at.context.get_store(self._buffer.name).find_change
-        of_parent = self._parent.create_row_getter(at)
+        waiting = binding.context.get_store(self._buffer.name).find_change
+        of_parent = self._parent.create_row_getter(binding)
         encode_key, decode = self._buffer.key.serialize, self._buffer.value.deserialize
 
         def get_emitted(key: Any) -> OptionalRow:
@@ -89,7 +89,7 @@ class SuppressedView:
     def ttl_store(self) -> str | None:
         return self._parent.ttl_store
 
-    def create_row_getter_as_of(self, at: Binding) -> RowGetterAsOf:
+    def create_row_getter_as_of(self, binding: Binding) -> RowGetterAsOf:
         """Raise NotImplementedError: a suppressed table has no history."""
         raise NotImplementedError("a suppressed table has no history")
 

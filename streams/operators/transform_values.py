@@ -51,11 +51,11 @@ class TransformedView(ComputedView):
         mine = self.store_names if self.spec is None else ()
         return list(dict.fromkeys([*super().require_readable_stores(), *mine]))
 
-    def create_row_function(self, at: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
+    def create_row_function(self, binding: Binding) -> Callable[[Any, OptionalRow], OptionalRow]:
         """Return a function that transforms a value read while another record is processed."""
-        context = at.context
+        context = binding.context
         transform = create_transform(
-            replace(at, step=self._step), self.create_transformer, self.store_names
+            replace(binding, step=self._step), self.create_transformer, self.store_names
         )
 
         def transform_found(key: Any, found: OptionalRow) -> OptionalRow:

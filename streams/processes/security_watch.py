@@ -140,7 +140,7 @@ class SecurityWatch:
         try:
             answering, brokers, _ = try_connection(self._servers, asked)
             if asked.is_secured:
-                self._ask_other_brokers(answering, brokers)
+                self._warn_if_others_refuse_or_raise_if_all(answering, brokers)
         except ConnectionLost:
             self._current.is_in_doubt = True  # a broker that is away may refuse it when it is back
             self._refused_since_s = None  # and may have been about to let us in
@@ -153,7 +153,9 @@ class SecurityWatch:
             self._refused_since_s = None
             self._current.note_refusal("")
 
-    def _ask_other_brokers(self, answering: Address, brokers: Sequence[Address]) -> None:
+    def _warn_if_others_refuse_or_raise_if_all(
+        self, answering: Address, brokers: Sequence[Address]
+    ) -> None:
         """Warn of brokers that refuse the credentials while another accepts them, once a minute.
 
         Raises AuthenticationError if each broker refuses by the address that it advertises.

@@ -165,7 +165,7 @@ def _create_exact_deserializer(
 
     def read_exactly(data: bytes, context: Any) -> Any:
         message = read(data, context)
-        comparisons.check_last_message()
+        comparisons.refuse_last_message_if_changed()
         if has_required and not message.IsInitialized():
             names = ", ".join(message.FindInitializationErrors())
             raise ProtobufMismatch(f"{descriptor.full_name} requires {names}, which is missing")

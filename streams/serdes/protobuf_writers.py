@@ -29,7 +29,7 @@ class WriterComparisons:
         self._former_names = frozenset(former_names)
         self._comparisons: dict[Any, Compare | None] = {}
 
-    def check_last_message(self) -> None:
+    def refuse_last_message_if_changed(self) -> None:
         """Refuse the message that this thread read last if its class would change it.
 
         Raises ProtobufMismatch, and confluent-kafka's errors if the registry lacks an import.

@@ -47,7 +47,7 @@ from streams.runtime.threads.loop import StreamLoop
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
-from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state_machine
 from streams.settings.config import StreamsConfig
 from streams.testing.clients import (
     InMemoryAdmin,
@@ -105,7 +105,7 @@ class SimulatedProcess:
     ) -> None:
         self._environment = environment
         self._commits_each_record = commit_every_ms == 0
-        self._thread_state = create_thread_state("driver")
+        self._thread_state = create_thread_state_machine("driver")
         admin = InMemoryAdmin(environment.cluster)
         resetting = create_offset_resetter(
             environment.topology, environment.config, admin, environment.host, needs_offsets=False

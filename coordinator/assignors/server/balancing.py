@@ -52,14 +52,18 @@ def balance_partitions(
         )
     }
     for topic in order:
-        changed_members |= _assign_free(owners[topic], subscribers[topic], loads)
+        changed_members |= _assign_free_and_return_receivers(
+            owners[topic], subscribers[topic], loads
+        )
     has_moved = True
     for _ in range(_MAX_ROUNDS):
         if not has_moved:
             break
         has_moved = False
         for topic in order:
-            moved_members = _balance_topic(owners[topic], subscribers[topic], loads)
+            moved_members = _balance_topic_and_return_changed(
+                owners[topic], subscribers[topic], loads
+            )
             changed_members |= moved_members
             has_moved |= bool(moved_members)
 
@@ -93,7 +97,9 @@ def _keep_assigned_and_tell_if_all(
     return keeps_all
 
 
-def _assign_free(partition_owners: list[int], subscribers: list[int], loads: list[int]) -> set[int]:
+def _assign_free_and_return_receivers(
+    partition_owners: list[int], subscribers: list[int], loads: list[int]
+) -> set[int]:
     """Give each free partition of a topic to its least loaded subscriber; return the receivers."""
     receivers: set[int] = set()
     if _NO_OWNER not in partition_owners:
@@ -110,7 +116,7 @@ def _assign_free(partition_owners: list[int], subscribers: list[int], loads: lis
     return receivers
 
 
-def _balance_topic(
+def _balance_topic_and_return_changed(
     partition_owners: list[int], subscribers: list[int], sizes: list[int]
 ) -> set[int]:
     """Move partitions of a topic to less loaded subscribers; return the members that changed.

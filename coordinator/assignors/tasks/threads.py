@@ -87,7 +87,7 @@ def _share_tasks(
         Counter(indexes[m] for m in state.owners.values() if m in indexes),
     )
     ordered = sorted(tasks, key=partition_sort_key)
-    holders = {task: _find_holders(task, indexes, state) for task in ordered}
+    holders = {task: _list_owner_then_standbys(task, indexes, state) for task in ordered}
     for task in ordered:
         if holders[task]:
             units.place_replica(Replica(task), holders[task][0])
@@ -110,7 +110,9 @@ def _share_tasks(
     return shared
 
 
-def _find_holders(task: str, indexes: Mapping[str, int], state: AssignmentInput) -> list[int]:
+def _list_owner_then_standbys(
+    task: str, indexes: Mapping[str, int], state: AssignmentInput
+) -> list[int]:
     """Return the indexes of the members that have a task now: the owner, then those with a copy."""
     owner = state.owners.get(task)
     copies = sorted(indexes[m] for m in state.standby_holders.get(task, ()) if m in indexes)

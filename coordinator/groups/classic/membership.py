@@ -225,11 +225,11 @@ class ClassicMembership:
                     if sync_callback is not None:
                         self._sync_callbacks[group_id, member_id] = sync_callback
                 case _:
-                    self._run_effect(shard, group_id, effect)
+                    self._carry_out_effect(shard, group_id, effect)
         shard.count_group_change(group_id, before)
         return decision.response
 
-    def _run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
+    def _carry_out_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out one effect of a decision about a group."""
         match effect:
             case SetTimer(key, timeout_ms):

@@ -98,7 +98,7 @@ def advance_member(
         must_bump_epoch |= _validate_regex_and_tell_if_epoch_needed(
             group, member.regex, updated.regex
         )
-        records += _forget_unused_regex(group, member.regex)
+        records += _build_tombstone_if_last_subscriber(group, member.regex)
     epoch = group.epoch
     checks_topics = (
         must_bump_epoch or context.transient_state.hashed_topics_version != context.topics.version
@@ -220,7 +220,9 @@ def _validate_regex_and_tell_if_epoch_needed(
     return new_regex in group.resolved_regexes
 
 
-def _forget_unused_regex(group: ConsumerGroup, old_regex: str | None) -> list[Record]:
+def _build_tombstone_if_last_subscriber(
+    group: ConsumerGroup, old_regex: str | None
+) -> list[Record]:
     """Return the tombstone of an expression whose last subscriber gives it up."""
     if old_regex and group.regex_subscriber_counts.get(old_regex) == 1:
         return [RegexForgotten(group.group_id, old_regex)]

@@ -81,12 +81,12 @@ class ConsumerEffectExecutor:
                 timer_key = (effect.timer, group_id, effect.member_id)
                 self._timers.set_timer(timer_key, effect.timeout_ms)
             else:
-                self.run_effect(shard, group_id, effect)
+                self.carry_out_effect(shard, group_id, effect)
         if before is not None:
             shard.count_group_change(group_id, before)
         return response
 
-    def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
+    def carry_out_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out one effect of a decision about a group."""
         match effect:
             case SetMemberTimer(timer, member_id, timeout_ms):

@@ -112,8 +112,10 @@ class ConsumerMembership:
                 session = SetMemberTimer(
                     ConsumerTimer.SESSION, member.member_id, session_timeout_ms
                 )
-                self.executor.run_effect(shard, group.group_id, session)
-                self.executor.run_effect(shard, group.group_id, select_rebalance_timer(member))
+                self.executor.carry_out_effect(shard, group.group_id, session)
+                self.executor.carry_out_effect(
+                    shard, group.group_id, select_rebalance_timer(member)
+                )
 
     def release_groups(self, shard: GroupShard) -> None:
         """Cancel the timers of all members of a shard, before the shard clears its state."""
@@ -266,7 +268,7 @@ class ConsumerMembership:
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
             retry = SetMemberTimer(timer, member_id, RETRY_MS)
-            self.executor.run_effect(shard, group_id, retry)
+            self.executor.carry_out_effect(shard, group_id, retry)
         else:
             shard.consumer_counters.sessions_expired += timer is ConsumerTimer.SESSION
 

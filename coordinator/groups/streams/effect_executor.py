@@ -66,7 +66,7 @@ class StreamsEffectExecutor:
         before = shard.count_members(group_id) if decision.records else None
         response = shard.log.execute_decision(decision)
         for effect in decision.effects:
-            self.run_effect(shard, group_id, effect)
+            self.carry_out_effect(shard, group_id, effect)
         if before is not None:
             shard.count_group_change(group_id, before)
             group = shard.state.streams.get(group_id)
@@ -74,7 +74,7 @@ class StreamsEffectExecutor:
                 get_or_create_transient_streams_state(shard, group_id).shutdown_requester = None
         return response
 
-    def run_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
+    def carry_out_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out one effect of a decision about a group."""
         match effect:
             case SetStreamsTimer(timer, member_id, timeout_ms):
@@ -86,7 +86,7 @@ class StreamsEffectExecutor:
                     self._timers.set_timer((StreamsTimer.INITIAL_DELAY, group_id, ""), timeout_ms)
             case DropStreamsMember(member_id):
                 self._cancel_member_timers(group_id, [member_id])
-                self.run_effect(shard, group_id, DropTaskOffsets(member_id))
+                self.carry_out_effect(shard, group_id, DropTaskOffsets(member_id))
             case CountStreamsEpoch(cause, member_id):
                 count_epoch_start(
                     shard.streams_counters,

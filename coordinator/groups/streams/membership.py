@@ -108,8 +108,10 @@ class StreamsMembership:
                 session = SetStreamsTimer(
                     StreamsTimer.SESSION, member.member_id, session_timeout_ms
                 )
-                self.executor.run_effect(shard, group.group_id, session)
-                self.executor.run_effect(shard, group.group_id, select_revocation_timer(member))
+                self.executor.carry_out_effect(shard, group.group_id, session)
+                self.executor.carry_out_effect(
+                    shard, group.group_id, select_revocation_timer(member)
+                )
 
     def release_groups(self, shard: GroupShard) -> None:
         """Cancel the timers of all members of a shard, before the shard clears its state."""
@@ -135,7 +137,7 @@ class StreamsMembership:
             return self.executor.execute_decision(shard, group_id, decision)
         if not command.is_joining and not shard.is_name_taken(group_id):
             raise Refused(Code.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
-        return self._create_group(shard, command)
+        return self._create_group_and_answer(shard, command)
 
     def _decide_heartbeat(
         self, shard: GroupShard, group: StreamsGroup, command: StreamsHeartbeat
@@ -158,7 +160,9 @@ class StreamsMembership:
                 transient_state.refused_topology = refused.configured, shard.log.end_offset
             raise
 
-    def _create_group(self, shard: GroupShard, command: StreamsHeartbeat) -> StreamsHeartbeatAnswer:
+    def _create_group_and_answer(
+        self, shard: GroupShard, command: StreamsHeartbeat
+    ) -> StreamsHeartbeatAnswer:
         """Serve the heartbeat of a member that joins a new group, or an empty classic one.
 
         Raises Refused: GROUP_ID_NOT_FOUND, and as `process_streams_heartbeat` does.
@@ -258,7 +262,9 @@ class StreamsMembership:
             self.executor.execute_decision(shard, group_id, decision)
         except Refused as refused:
             logger.warning("%s stays as it is for now: %s", group_id, refused)
-            self.executor.run_effect(shard, group_id, SetStreamsTimer(timer, member_id, RETRY_MS))
+            self.executor.carry_out_effect(
+                shard, group_id, SetStreamsTimer(timer, member_id, RETRY_MS)
+            )
         else:
             shard.streams_counters.sessions_expired += timer is StreamsTimer.SESSION
 

@@ -53,8 +53,8 @@ from streams.runtime.restoring.restoration import (
     FollowedStore,
     T,
     group_by_partition,
-    make_withdrawn_store_durable,
     to_changelog_entries,
+    try_make_withdrawn_store_durable,
 )
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class ChangelogFollower(Generic[T]):
                 followed = self._stores.pop(logged.changelog)
                 logged.hide_from_readers()
                 self._stop_reading(followed)
-                failure = failure or make_withdrawn_store_durable(logged)
+                failure = failure or try_make_withdrawn_store_durable(logged)
                 position, changelog = logged.changelog_position, followed.changelog
                 end = position if changelog is None else changelog.end_offset
                 self._notify_listener("on_update_suspended", logged, position, end, reason)

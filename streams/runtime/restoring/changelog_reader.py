@@ -49,8 +49,8 @@ from streams.runtime.restoring.restoration import (
     TaskRestoration,
     group_by_partition,
     log_restored_store,
-    make_withdrawn_store_durable,
     to_changelog_entries,
+    try_make_withdrawn_store_durable,
 )
 
 log = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ class StoreChangelogReader(Generic[T]):
             withdrawn.append(job.task)
             for replay in [self._stores_behind[partition] for partition in job.changelogs_behind]:
                 self._stop_reading(replay)
-                failure = failure or make_withdrawn_store_durable(replay.logged_store)
+                failure = failure or try_make_withdrawn_store_durable(replay.logged_store)
                 self._notify_listener(
                     "on_restore_suspended", replay.logged_store, replay.record_count
                 )

@@ -194,7 +194,7 @@ class RestoredTasks(Generic[T]):
         return removed
 
 
-def make_withdrawn_store_durable(logged: LoggedStore) -> Exception | None:
+def try_make_withdrawn_store_durable(logged: LoggedStore) -> Exception | None:
     """Flush the records that a withdrawn store has restored; return the error if that fails.
 
     Damage is none: the next restore of the store finds it again.

@@ -107,8 +107,8 @@ class TaskStores:
             if logged.is_source_topic or not decoded:
                 continue
             # The largest position is of the last commit: an input may have been removed since.
-            latest = max(decoded, key=partial(_read_position, store))
-            positions[logged.changelog] = _read_position(store, latest)
+            latest = max(decoded, key=partial(_position_of_store_or_zero, store))
+            positions[logged.changelog] = _position_of_store_or_zero(store, latest)
             logged.committed_id_hash = latest.changelog_id_hash(store)
         return positions
 
@@ -341,6 +341,6 @@ class TaskStores:
         )
 
 
-def _read_position(store: str, metadata: OffsetMetadata) -> int:
+def _position_of_store_or_zero(store: str, metadata: OffsetMetadata) -> int:
     """Return the changelog position of a store that an offset's metadata name; 0 if unknown."""
     return metadata.position_of_store(store) or 0

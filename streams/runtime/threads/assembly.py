@@ -356,6 +356,6 @@ def request_group_shutdown(worker: WorkerResources, thread_number: int, reason: 
         member.leave_group()
 
 
-def leave_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
+def leave_group_for_ended_thread(worker: WorkerResources, thread_number: int) -> None:
     """Leave the group in place of an ended thread, which kept its membership for a successor."""
     create_lone_member(worker, thread_number).leave_group(is_handed_over=True)

@@ -19,12 +19,12 @@ from streams.membership.instance_fencing import IdentityReplaced
 from streams.runtime.tasks.task import Task
 from streams.runtime.threads.assembly import (
     create_stream_loop,
-    leave_for_ended_thread,
+    leave_group_for_ended_thread,
     request_group_shutdown,
 )
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.loop import StreamLoop
-from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state_machine
 from streams.runtime.threads.watchdog import ThreadFailure
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.uncaught_exceptions import (
@@ -66,7 +66,7 @@ class StreamThread:
         self._number = thread_number
         self._handler = handler
         self._on_failure, self._on_step = on_failure, on_step
-        self._state = create_thread_state(self.name, on_state_change)
+        self._state = create_thread_state_machine(self.name, on_state_change)
         self._handler_response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
         self._counters_of_replaced: dict[str, int] = {}
         self._turns_of_replaced = 0
@@ -150,7 +150,7 @@ class StreamThread:
                 self.loop.run_until_stopped()
                 # A replacing loop may have been stopped before it took the place in the group.
                 if self.replaced_count:
-                    leave_for_ended_thread(worker, self._number)
+                    leave_group_for_ended_thread(worker, self._number)
                 return
             except IdentityReplaced:
                 self._adopt_renewed_identity()
@@ -174,7 +174,7 @@ class StreamThread:
             stopped = worker.stop.wait(wait_s)
             self.failure = None
             if stopped:
-                leave_for_ended_thread(worker, self._number)
+                leave_group_for_ended_thread(worker, self._number)
                 return
             self.replaced_count += 1
             self._create_next_loop()

@@ -43,7 +43,7 @@ _TRANSITIONS: dict[ThreadState, set[ThreadState]] = {
 }
 
 
-def create_thread_state(
+def create_thread_state_machine(
     thread_name: str, on_change: Callable[[ThreadState], None] = lambda state: None
 ) -> StateMachine[ThreadState]:
     """Return the state of a thread that was created; `on_change` is called with each new state."""

@@ -20,7 +20,7 @@ from streams.runtime.tasks.task_offsets import TaskOffsets
 from streams.runtime.threads.assembly import create_stream_loop
 from streams.runtime.threads.commit import CommitStep
 from streams.runtime.threads.loop import StreamLoop
-from streams.runtime.threads.thread_state import create_thread_state
+from streams.runtime.threads.thread_state import create_thread_state_machine
 from streams.runtime.threads.worker_resources import WorkerResources
 from tests.simulation.runtime.clients.connection import SimConnection
 from tests.simulation.runtime.host import SimHost
@@ -158,7 +158,9 @@ class SimWorker:
             create_stream_loop(
                 worker,
                 number,
-                on_state_change=create_thread_state(f"thread {number}", self._reached).change_state,
+                on_state_change=create_thread_state_machine(
+                    f"thread {number}", self._reached
+                ).change_state,
                 on_commit_step=self._reached,
             )
             for number in range(config.num_stream_threads)

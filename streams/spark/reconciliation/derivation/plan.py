@@ -212,7 +212,7 @@ class _AccountPlanner:
             origins = self._find_result_origins(frame, sinks, how)
             self._add_account(topic, AccountKind.STREAM, how, frame, origins)
             return
-        frame = _select_last_rows(frame)
+        frame = _select_last_row_per_key(frame)
         [sink] = sinks
         self._add_account(
             topic, AccountKind.UPSERTS, how, frame, self._select_source_positions([sink])
@@ -355,7 +355,7 @@ class _AccountPlanner:
         )
 
 
-def _select_last_rows(output_rows: DataFrame) -> DataFrame:
+def _select_last_row_per_key(output_rows: DataFrame) -> DataFrame:
     """Select the last row of each key, leaving out keys whose last row is a deletion."""
     row = f.struct("value", "timestamp")
     last = output_rows.groupBy("key").agg(f.max_by(row, f.col("number")).alias("last"))

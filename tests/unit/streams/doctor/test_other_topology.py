@@ -7,7 +7,7 @@ from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.other_topology import (
     TopologyComparison,
     check_topology_version,
-    compare_declared,
+    compare_with_running_topologies,
     describe_obstacle,
 )
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology, declare_topology
@@ -34,7 +34,7 @@ CALLS = declare_count("calls", store="made")
 
 
 def list_findings(own: DeclaredTopology, *running: DeclaredTopology) -> list[DoctorFinding]:
-    return list(check_topology_version(compare_declared(own, running)))
+    return list(check_topology_version(compare_with_running_topologies(own, running)))
 
 
 def test_without_workers_nothing_is_said() -> None:
@@ -44,7 +44,7 @@ def test_without_workers_nothing_is_said() -> None:
 def test_workers_of_the_app_are_fine() -> None:
     (found,) = list_findings(TEXTS, TEXTS)
     assert found.verdict == Verdict.FINE
-    assert describe_obstacle(compare_declared(TEXTS, [TEXTS]), has_app=True) == ""
+    assert describe_obstacle(compare_with_running_topologies(TEXTS, [TEXTS]), has_app=True) == ""
 
 
 def test_another_program_with_a_store_of_the_same_name_is_an_error() -> None:
@@ -74,7 +74,7 @@ def test_a_rolling_upgrade_names_the_other_version() -> None:
 
 def test_no_point_refers_to_a_point_that_is_fine() -> None:
     for running in ([CALLS], [CALLS, TEXTS], [MAILS], [MAILS, TEXTS]):
-        compared = compare_declared(TEXTS, running)
+        compared = compare_with_running_topologies(TEXTS, running)
         assert describe_obstacle(compared, has_app=True)
         (found,) = check_topology_version(compared)
         assert found.verdict in (Verdict.WARNING, Verdict.ERROR)
@@ -82,13 +82,13 @@ def test_no_point_refers_to_a_point_that_is_fine() -> None:
 
 def test_points_that_rest_on_the_topology_wait_while_another_runs() -> None:
     for running in ([CALLS], [MAILS], [MAILS, TEXTS]):
-        found = compare_declared(TEXTS, running)
+        found = compare_with_running_topologies(TEXTS, running)
         assert "see the point 'version'" in describe_obstacle(found, has_app=True)
 
 
 def test_without_the_app_one_topology_is_the_applications_and_several_are_not() -> None:
-    assert describe_obstacle(compare_declared(None, [MAILS]), has_app=False) == ""
-    found = compare_declared(None, [MAILS, TEXTS])
+    assert describe_obstacle(compare_with_running_topologies(None, [MAILS]), has_app=False) == ""
+    found = compare_with_running_topologies(None, [MAILS, TEXTS])
     assert "see the point 'topology'" in describe_obstacle(found, has_app=False)
 
 
@@ -105,4 +105,4 @@ def test_a_streams_group_is_compared_by_what_it_reads() -> None:
 
 
 def test_nothing_is_known_of_members_that_tell_no_topology() -> None:
-    assert TopologyComparison() == compare_declared(TEXTS, [])
+    assert TopologyComparison() == compare_with_running_topologies(TEXTS, [])

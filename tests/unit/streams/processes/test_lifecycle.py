@@ -15,7 +15,7 @@ from streams.processes.running import RunningApp
 from streams.processes.worker_threads import WorkerThreads
 from streams.runtime.threads import stream_thread
 from streams.runtime.threads.stream_thread import StreamThread
-from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state_machine
 from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.uncaught_exceptions import UncaughtExceptionResponse
 from tests.processes import HANG_LIMIT_S
@@ -47,7 +47,7 @@ def test_a_thread_changes_its_state_by_the_table_only(
     before: ThreadState, after: ThreadState
 ) -> None:
     heard: list[ThreadState] = []
-    machine = create_thread_state("thread 0", heard.append)
+    machine = create_thread_state_machine("thread 0", heard.append)
     for state in A_WAY_TO[before]:
         machine.change_state(state)
     heard.clear()

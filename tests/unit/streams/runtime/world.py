@@ -30,7 +30,7 @@ from streams.runtime.threads.loop import StreamLoop
 from streams.runtime.threads.producer_creation import RequireWanted
 from streams.runtime.threads.producers import TaskProducers
 from streams.runtime.threads.thread_dependencies import ThreadDependencies
-from streams.runtime.threads.thread_state import ThreadState, create_thread_state
+from streams.runtime.threads.thread_state import ThreadState, create_thread_state_machine
 from streams.runtime.threads.worker_control import WorkerControl
 from streams.settings.exception_handlers import ExceptionHandlers
 from streams.settings.offset_reset import InitialPolicies, parse_reset_policy
@@ -224,7 +224,9 @@ class World:
                 order_settings=RecordOrderSettings(max_task_idle_ms, buffered_records_max=20),
                 uncommitted_bytes_max=uncommitted_bytes_max,
                 task_timeout_ms=task_timeout_ms,
-                on_state_change=create_thread_state("thread 0", self.states.append).change_state,
+                on_state_change=create_thread_state_machine(
+                    "thread 0", self.states.append
+                ).change_state,
                 on_commit_step=self.steps.append,
                 directory_id="machine",
                 endpoint=endpoint,
