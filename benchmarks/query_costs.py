@@ -47,6 +47,7 @@ WINDOW_COUNT = 10
 _FIRST_MS = 1_700_000_000_000
 _ROWS = 100
 _IDLE_S = 1.0
+_WINDOW_PATH = f"/stores/windows/{{key}}?from-ms={_FIRST_MS}&to-ms={_FIRST_MS}"
 
 console = Console(width=110)
 
@@ -70,6 +71,8 @@ class QueryCost(NamedTuple):
 KINDS = (
     QueryKind("a key that is here", "/stores/counts/{key}", True, 1),
     QueryKind("a key, routed", "/stores/counts/{key}", False, 1),
+    QueryKind("a window of a key, here", _WINDOW_PATH, True, 1),
+    QueryKind("a window of a key, routed", _WINDOW_PATH, False, 1),
     QueryKind("windows of a key, here", "/stores/windows/{key}", True, WINDOW_COUNT),
     QueryKind("windows of a key, routed", "/stores/windows/{key}", False, WINDOW_COUNT),
     QueryKind(f"{_ROWS} keys, here", f"/stores/counts?limit={_ROWS}&scope=local", True, _ROWS),

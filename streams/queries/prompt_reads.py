@@ -11,7 +11,7 @@ is the first one since tasks have moved, or names    a broker is asked for parti
     a partition that is not known
 may be answered by standbys                          brokers are asked for ends of changelogs
 has a serde that is not one of this package's own    the serde may wait for whatever it likes
-may have several rows                                it takes longer
+may have several rows, as all windows of a key       it takes longer
 """
 
 from __future__ import annotations

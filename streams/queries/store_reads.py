@@ -74,7 +74,11 @@ class StoreRead:
     call: StoreCall | None = None
 
     def has_one_row(self, spec: StoreSpec) -> bool:
-        """Return whether a store has one row at most that is read."""
+        """Return whether a store has one row at most that is read, and finds it by its key."""
+        if spec.kind is StoreKind.WINDOW:
+            is_one_window = self.from_ms is not None and self.from_ms == self.to_ms
+            is_found_by_key = not (spec.retain_duplicates or spec.is_ordered_by_time)
+            return self.is_lookup and is_one_window and is_found_by_key
         if spec.kind is StoreKind.VERSIONED:
             return self.is_lookup and self.from_ms is None and self.to_ms is None
         return self.is_lookup and spec.kind is StoreKind.KEY_VALUE

@@ -18,7 +18,7 @@ def create_counted_stores(
 ) -> LocalStores:
     """Create the stores of a world's tasks, or of none, at 100 s; `given` is for `LocalStores`.
 
-    `heard_s` in it is when the group was heard of last.
+    `heard_s` in it is when the group was heard of last, `topology` another one than that counts.
     """
     times = ThreadAssignmentTimes("t", assigned, 0.0, given.pop("heard_s", NOW_S))
     list_tasks: Callable[[], list[Any]] = list
@@ -32,4 +32,5 @@ def create_counted_stores(
         "now_ms": lambda: 100_000,
         "session_timeout_s": 45.0,
     }
-    return LocalStores(build_counting_topology(), **defaults | given)
+    topology = given.pop("topology", None) or build_counting_topology()
+    return LocalStores(topology, **defaults | given)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from streams import serdes
+from streams import App, serdes, windows
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.membership.protocol import AssignmentInfo
@@ -95,6 +95,33 @@ def test_what_may_have_to_be_waited_for_is_left_to_other_threads(tmp_path: Path)
             reads.find_prompt_answer(later._replace(is_local=True), LOOK_UP)
 
     read_when_counted(tmp_path, look)
+
+
+def test_one_window_of_a_key_needs_no_other_thread_and_several_do(tmp_path: Path) -> None:
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    grouped.windowed_by(windows.tumbling(10, grace=100)).count(store="c")
+    topology = app.topology()
+    world = World(topology, tmp_path)
+    world.load("x", "x", key="a")
+    stores = create_counted_stores(world, topology=topology)
+    reads: Any = SimpleNamespace(local=stores)
+
+    def look_once() -> bool:
+        if not world.consumed(0):
+            return False
+        stores.count_partitions("c")
+        start_ms = stores.read("c", LOOK_UP).rows[0].start_ms
+        assert start_ms is not None
+        one = replace(LOOK_UP, from_ms=start_ms, to_ms=start_ms)
+        found = PromptReads(reads).find_prompt_answer(CLUSTER, one)
+        assert found is not None
+        assert [(row.value, row.start_ms) for row in found.rows] == [(2, start_ms)]
+        for several in (LOOK_UP, replace(one, to_ms=None), replace(one, to_ms=start_ms + 1)):
+            assert PromptReads(reads).find_prompt_answer(CLUSTER, several) is None
+        return True
+
+    world.run_until(look_once)
 
 
 class MovingTasks:
@@ -220,6 +247,8 @@ def test_a_serde_that_may_wait_is_called_on_other_threads(
             replace(spec, value=unhashable),
         ):
             monkeypatch.setattr(stores, "find_store", lambda name, given=given: (given, sub))
-            assert reads.find_prompt_answer(LOCAL, LOOK_UP) is None
+            anew: Any = SimpleNamespace(local=stores)
+            assert PromptReads(anew).find_prompt_answer(LOCAL, LOOK_UP) is None
+            assert PromptReads(anew).find_partition_elsewhere(CLUSTER, LOOK_UP) is None
 
     read_when_counted(tmp_path, look)

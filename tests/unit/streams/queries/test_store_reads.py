@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -133,6 +134,16 @@ def test_the_versions_of_a_time_are_those_that_were_valid_in_it() -> None:
         assert read_times(0, None) == whole[1:]  # the first one was valid before the history only
         driver.topic("in").pipe("other", "v", timestamp_ms=9_000)
         assert read_times(0, 500) == whole[2:]
+
+
+def test_a_store_that_is_ordered_by_time_or_keeps_duplicates_may_have_several_rows() -> None:
+    spec = build("window")[1]
+    one = StoreRead(is_lookup=True, key="a", from_ms=10, to_ms=10)
+    assert one.has_one_row(spec)
+    assert not one.has_one_row(replace(spec, is_ordered_by_time=True))
+    assert not one.has_one_row(replace(spec, retain_duplicates=True))
+    assert not replace(one, to_ms=11).has_one_row(spec)
+    assert not replace(one, is_lookup=False).has_one_row(spec)
 
 
 @pytest.mark.parametrize(
