@@ -286,15 +286,15 @@ def find_added_ns(took: BatchTimes, batch_records: int) -> dict[Level, float]:
     """Return the nanoseconds that each level adds to a record, by the best time of each batch.
 
     A batch has the same records in each round, and what disturbs it only makes it longer. The first
-    one of a turn is left out.
+    one of a turn is left out, where there are others.
     """
+    count = len(took["off"][0])
+    chosen = [at for at in range(count) if at % _TURN_BATCHES] or [0]
     best = {
-        level: [
-            min(times) for at, times in enumerate(zip(*rounds, strict=True)) if at % _TURN_BATCHES
-        ]
+        level: [min(batches[at] for batches in rounds) for at in chosen]
         for level, rounds in took.items()
     }
-    records = len(best["off"]) * batch_records
+    records = len(chosen) * batch_records
     return {level: (sum(best[level]) - sum(best["off"])) * 1e9 / records for level in AIMS}
 
 

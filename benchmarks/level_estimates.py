@@ -16,7 +16,7 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from streams.runtime.clients.client_statistics import INTERVAL_MS
 SCRAPE_INTERVAL_S = 15.0
 """The interval of ops/prometheus.yml."""
 _STATISTICS_INTERVAL_MS = 100
-_IDLE_S = 5.0
+_IDLE_S = 4.0
 _SCRAPES = 50
 _RECORDS = 10_000
 _DONE_S = 60.0
@@ -61,13 +61,10 @@ def measure_worker_costs() -> dict[Level, WorkerCosts]:
         servers = exits.enter_context(broker_at("embedded", directory))
         runs = Runs(servers, Input(_RECORDS, _RECORDS, 100), directory)
         for level in AIMS:
-            rare = _measure_idle_worker(servers, runs, level, INTERVAL_MS, _measure_idle_second)
-            often = _measure_idle_worker(
-                servers, runs, level, _STATISTICS_INTERVAL_MS, _measure_idle_second
-            )
-            scrape_ms = _measure_idle_worker(servers, runs, level, INTERVAL_MS, _measure_scrape)
+            rare_ms, scrape_ms = _measure_idle_worker(servers, runs, level, INTERVAL_MS)
+            often_ms, _ = _measure_idle_worker(servers, runs, level, _STATISTICS_INTERVAL_MS)
             rounds = 1_000 / _STATISTICS_INTERVAL_MS - 1_000 / INTERVAL_MS
-            costs[level] = WorkerCosts(scrape_ms, max(often - rare, 0.0) / rounds)
+            costs[level] = WorkerCosts(scrape_ms, max(often_ms - rare_ms, 0.0) / rounds)
             record("recording levels", "a scrape", level, "ms", [scrape_ms])
             record("recording levels", "statistics", level, "ms", [costs[level].statistics_ms])
         runs.clear()
@@ -75,13 +72,9 @@ def measure_worker_costs() -> dict[Level, WorkerCosts]:
 
 
 def _measure_idle_worker(
-    servers: str,
-    runs: Runs,
-    level: Level,
-    statistics_interval_ms: int,
-    measure: Callable[[RunningApp], float],
-) -> float:
-    """Return what `measure` finds in a worker that has counted its input and waits for more."""
+    servers: str, runs: Runs, level: Level, statistics_interval_ms: int
+) -> tuple[float, float]:
+    """Return the milliseconds of a second, and of a scrape, of a worker that waits for input."""
     output = runs.create_topic(f"idle-{level}")
     often: Any = {"statistics.interval.ms": statistics_interval_ms}
     app = App(
@@ -100,10 +93,10 @@ def _measure_idle_worker(
             if time.monotonic() > deadline_s:
                 raise RuntimeError(f"not done after {_DONE_S:.0f} s: {running.metrics()}")
             time.sleep(0.02)
-        return measure(running)
+        return _measure_idle_second(), _measure_scrape(running)
 
 
-def _measure_idle_second(_running: RunningApp) -> float:
+def _measure_idle_second() -> float:
     """Return the processor milliseconds that this process takes in a second."""
     began_s, used_s = time.monotonic(), time.process_time()
     time.sleep(_IDLE_S)
