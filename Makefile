@@ -63,8 +63,8 @@ gates: $(VENV)/installed-spark  ## lint, format, types, who imports whom, what i
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(PRODUCT)
 
-# With --files-in-memory nothing waits for a disk, which none of these tests is about; those that kill
-# real processes keep to the disk.
+# With --files-in-memory nothing waits for a disk, which these tests are not about; those of integration
+# and the crash matrix keep to the disk.
 unit: $(VENV)/installed-spark  ## unit tests, and a little fuzzing: OPTIONS=--hypothesis-profile=ci tries more examples
 	$(BIN)/pytest -q --files-in-memory tests/unit tests/fuzz tests/ci $(OPTIONS)
 
