@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from streams.membership import group_join
+from streams.membership.classic_member import ClassicProtocolMember
 from streams.runtime.assigning import group_assignment
 from streams.runtime.assigning.topology_versions import TaskNumbers
 from streams.runtime.threads.rebalance import ThreadRebalance
@@ -52,7 +53,8 @@ def places_given_up_at_a_restart(world: World) -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def start(self: ThreadRebalance) -> None:
             if self._owned_generation < 0:
-                self._member._send_leave_group("", "it starts")  # type: ignore[attr-defined]
+                member = cast(ClassicProtocolMember, self._member)
+                member._send_leave_group_or_log("", "it starts")
             original(self)
 
         return start
