@@ -61,8 +61,8 @@ def measure_worker_costs() -> dict[Level, WorkerCosts]:
         servers = exits.enter_context(broker_at("embedded", directory))
         runs = Runs(servers, Input(_RECORDS, _RECORDS, 100), directory)
         for level in AIMS:
-            rare_ms, scrape_ms = _measure_idle_worker(servers, runs, level, INTERVAL_MS)
-            often_ms, _ = _measure_idle_worker(servers, runs, level, _STATISTICS_INTERVAL_MS)
+            rare_ms, scrape_ms = _measure_idle_worker(runs, directory, level, INTERVAL_MS)
+            often_ms, _ = _measure_idle_worker(runs, directory, level, _STATISTICS_INTERVAL_MS)
             rounds = 1_000 / _STATISTICS_INTERVAL_MS - 1_000 / INTERVAL_MS
             costs[level] = WorkerCosts(scrape_ms, max(often_ms - rare_ms, 0.0) / rounds)
             record("recording levels", "a scrape", level, "ms", [scrape_ms])
@@ -72,15 +72,15 @@ def measure_worker_costs() -> dict[Level, WorkerCosts]:
 
 
 def _measure_idle_worker(
-    servers: str, runs: Runs, level: Level, statistics_interval_ms: int
+    runs: Runs, directory: Path, level: Level, statistics_interval_ms: int
 ) -> tuple[float, float]:
     """Return the milliseconds of a second, and of a scrape, of a worker that waits for input."""
     output = runs.create_topic(f"idle-{level}")
     often: Any = {"statistics.interval.ms": statistics_interval_ms}
     app = App(
         f"idle-{output}",
-        bootstrap_servers=servers,
-        state_dir=Path(tempfile.gettempdir()) / f"millrace-{output}",
+        bootstrap_servers=runs.servers,
+        state_dir=directory / output,
         metrics_recording_level=cast(Any, level),
         metrics_port=0,
         consumer=often,

@@ -48,7 +48,7 @@ class Runs:
     """Loads an input into a broker once, and processes it with Millrace and by hand."""
 
     def __init__(self, servers: str, given: Input, directory: Path) -> None:
-        self._servers = servers
+        self.servers = servers
         self._given = given
         self._directory = directory
         self._admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
@@ -70,7 +70,7 @@ class Runs:
         """Process the input with the hand-written loop, and return the seconds that it took."""
         output = self.create_topic(f"by-hand-{way.operator}")
         seconds = run_loop(
-            self._servers,
+            self.servers,
             self.input,
             partitions=PARTITIONS,
             records=self._given.records,
@@ -89,7 +89,7 @@ class Runs:
         output = self.create_topic(f"ours-{way.operator}")
         app = App(
             f"bench-{self._id}-{self._runs}",
-            bootstrap_servers=servers or self._servers,
+            bootstrap_servers=servers or self.servers,
             processing_guarantee=way.guarantee,
             commit_interval_ms=way.commit_interval_ms,
             transaction_timeout_ms=max(10_000, 3 * way.commit_interval_ms),
@@ -121,7 +121,7 @@ class Runs:
         """Raise RuntimeError unless the output topic has the right results."""
         found = 0
         counts: dict[bytes, int] = {}
-        for message in records(self._servers, topic, PARTITIONS):
+        for message in records(self.servers, topic, PARTITIONS):
             found += 1
             count = int.from_bytes(message.value(), "big") if operator == "count" else 0
             counts[message.key()] = count
