@@ -5,28 +5,28 @@ other Python's interpreter twice (docs/decisions/0125). So a response is taken h
 is one attempt only: whatever goes wrong is an error, and its read is left to the threads, which try
 again within its time (`routed_reads`).
 
-A connection is kept behind a whole response. One on which something comes, or that ends, while
-nobody waits is closed: its bytes would be taken for the next response.
+A connection is kept behind a whole response, as long as the blocking client keeps its own. One on
+which something comes, or that ends, while nobody waits is closed: its bytes would be taken for the
+next response.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import defaultdict
+import time
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import cast
 
 import httptools
 
 from streams.common.addresses import Address
 from streams.queries.endpoint_connections import (
     CONNECTIONS_MAX,
+    IDLE_S,
     EndpointResponse,
     ReceivedMessage,
 )
-
-Idle: TypeAlias = "list[_LoopConnection]"
 
 
 class LoopConnections:
@@ -37,8 +37,8 @@ class LoopConnections:
 
     def __init__(self, context: ssl.SSLContext | None) -> None:
         self._context = context
-        self._idle: defaultdict[Address, Idle] = defaultdict(list)
-        """This holds the connections to each worker, the one that was used last at the end."""
+        self._idle: list[_LoopConnection] = []
+        """This holds connections to all workers, the one that was used last at the end."""
         self._open: set[_LoopConnection] = set()
         self._opening_count = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -50,20 +50,45 @@ class LoopConnections:
         """Return the response to a request, which has no body.
 
         Raises OSError or httptools.HttpParserError if there is none within `timeout_s`, and where
-        CONNECTIONS_MAX are open.
+        CONNECTIONS_MAX wait for responses.
         """
+        self._close_idle()
         async with asyncio.timeout(timeout_s):
-            idle = self._idle[address]
-            connection = idle.pop() if idle else await self._open_connection(address)
+            connection = self._take_idle(address) or await self._open_connection(address)
             response = await connection.exchange_message(request)
         if connection.may_be_kept and not self._is_closed:
-            self._idle[address].append(connection)
+            connection.used_at_s = time.monotonic()
+            self._idle.append(connection)
         else:
             connection.close()
         return response
 
+    def _close_idle(self) -> None:
+        """Close what has been idle for too long, to workers that nobody asks any more too."""
+        oldest_s = time.monotonic() - IDLE_S
+        while self._idle and self._idle[0].used_at_s < oldest_s:
+            self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        """Close the connection that has been idle for longest: its place is free at once."""
+        connection = self._idle.pop(0)
+        self._open.discard(connection)
+        connection.close()
+
+    def _take_idle(self, address: Address) -> _LoopConnection | None:
+        """Return the idle connection to a worker that was used last, which is idle no more."""
+        for index in reversed(range(len(self._idle))):
+            if self._idle[index].address == address:
+                return self._idle.pop(index)
+        return None
+
     async def _open_connection(self, address: Address) -> _LoopConnection:
-        """Return a new connection to a worker. Raises OSError."""
+        """Return a new connection to a worker, for which an idle one may have to go.
+
+        Raises OSError.
+        """
+        if self._idle and len(self._open) + self._opening_count >= CONNECTIONS_MAX:
+            self._close_oldest()
         if self._is_closed or len(self._open) + self._opening_count >= CONNECTIONS_MAX:
             raise ConnectionRefusedError(f"{CONNECTIONS_MAX} connections are open")
         self._loop = asyncio.get_running_loop()
@@ -86,9 +111,8 @@ class LoopConnections:
     def _forget_connection(self, connection: _LoopConnection) -> None:
         """Keep a connection that has ended no more."""
         self._open.discard(connection)
-        idle = self._idle.get(connection.address, [])
-        if connection in idle:
-            idle.remove(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
 
     def close(self) -> None:
         """Let the loop close all connections; it may be called on any thread."""
@@ -106,6 +130,7 @@ class _LoopConnection(asyncio.Protocol):
 
     def __init__(self, on_end: Callable[[_LoopConnection], None], address: Address) -> None:
         self.address = address
+        self.used_at_s = 0.0
         self.may_be_kept = False
         self._on_end = on_end
         self._waiting: asyncio.Future[EndpointResponse] | None = None

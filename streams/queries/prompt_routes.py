@@ -14,6 +14,10 @@ from streams.queries.routed_reads import ATTEMPT_S, RoutedReads
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead
 
+_WAIT_MIN_S = 0.01
+"""The seconds below which nobody is asked: the answer would come to nobody, and what ends without
+one takes its connection with it."""
+
 
 class PromptRoutes:
     """Asks other workers for one row, without a thread."""
@@ -27,7 +31,7 @@ class PromptRoutes:
 
         It has half of the time: so there is a second attempt.
         """
-        if terms.is_local or self._reads.is_stopping:
+        if terms.is_local or terms.wait_s < _WAIT_MIN_S or self._reads.is_stopping:
             return None
         if (partition := self._prompt_reads.find_partition_elsewhere(terms, read)) is None:
             return None

@@ -75,8 +75,9 @@ class RoutedReads:
     def stop_waiting(self) -> None:
         """Let reads that wait or begin end with StoreUnavailable: this worker is going."""
         self.is_stopping = True
-        if self._client is not None:
-            self._client.close_on_loop()
+        with self._creating:
+            if self._client is not None:
+                self._client.close_on_loop()
 
     def close(self) -> None:
         """Close the connections to other workers."""
@@ -90,6 +91,8 @@ class RoutedReads:
         with self._creating:
             if self._client is None:
                 self._client = self._create_client()
+                if self.is_stopping:  # meanwhile
+                    self._client.close_on_loop()
             return self._client
 
     def read(

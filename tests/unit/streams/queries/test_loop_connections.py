@@ -156,6 +156,44 @@ def test_no_more_connections_are_open_than_may_be(monkeypatch: pytest.MonkeyPatc
         run_with_connections(use)
 
 
+def test_a_connection_to_a_worker_that_nobody_asks_any_more_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with scripted([OK, None]) as (gone, gone_address), scripted([OK]) as (_, address):
+
+        async def use(connections: LoopConnections) -> None:
+            assert await ask(connections, gone_address) == b"rows"
+            assert not gone.ended
+            monkeypatch.setattr(loop_connections, "IDLE_S", -1.0)
+            assert await ask(connections, address) == b"rows"
+            while gone.ended != [0]:
+                await asyncio.sleep(0.01)
+
+        run_with_connections(use)
+    assert gone.served == [0]
+
+
+def test_the_connection_that_is_idle_for_longest_goes_for_one_to_another_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop_connections, "CONNECTIONS_MAX", 2)
+    with (
+        scripted([OK, None]) as (oldest, oldest_address),
+        scripted([OK, OK, None]) as (kept, kept_address),
+        scripted([OK]) as (_, address),
+    ):
+
+        async def use(connections: LoopConnections) -> None:
+            for each in (oldest_address, kept_address, address):
+                assert await ask(connections, each) == b"rows"
+            while oldest.ended != [0]:
+                await asyncio.sleep(0.01)
+            assert await ask(connections, kept_address) == b"rows"
+
+        run_with_connections(use)
+    assert (oldest.served, kept.served) == ([0], [0, 0])
+
+
 def test_requests_end_when_the_connections_are_closed() -> None:
     with scripted([None]) as (server, address):
 

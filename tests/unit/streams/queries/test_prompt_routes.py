@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead, StoreRow
 from streams.runtime.threads.query_measurements import QueryMeasurements
-from tests.processes import free_ports
+from tests.processes import HANG_LIMIT_S, free_ports
 from tests.unit.streams.queries.counted_stores import create_counted_stores
 from tests.unit.streams.queries.served import TOKEN, FakeReads, declare_store, serve
 
@@ -120,6 +121,20 @@ def test_an_owner_that_is_gone_or_nobody_is_no_answer() -> None:
     assert find_answer(create_routed_reads("127.0.0.1:1")) is None  # its own address
 
 
+def test_an_answer_that_would_come_too_late_is_not_asked_for(
+    reads: RoutedReads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def note_request(_: EndpointClient, endpoint: str, *__: Any, **___: Any) -> None:
+        asked.append(endpoint)
+        raise StoreUnavailable("no answer in time")
+
+    monkeypatch.setattr(EndpointClient, "read_on_loop", note_request)
+    assert find_answer(reads, TERMS._replace(wait_s=0.0)) is None
+    assert asked == []
+
+
 def test_a_worker_that_stops_asks_nobody(reads: RoutedReads, owner: FakeReads) -> None:
     reads.stop_waiting()
     assert find_answer(reads) is None
@@ -147,3 +162,30 @@ def test_what_is_not_found_at_once_is_left_to_the_threads(
 
     assert asyncio.run(read_rows()) == [2]
     assert len(attempts) == 2
+
+
+def test_a_client_that_is_created_while_the_worker_stops_asks_nobody_on_the_loop() -> None:
+    is_creating, may_create = threading.Event(), threading.Event()
+    is_closed: list[bool] = []
+
+    class Client(EndpointClient):
+        def close_on_loop(self) -> None:
+            is_closed.append(True)
+            super().close_on_loop()
+
+    def create_slowly() -> Client:
+        is_creating.set()
+        assert may_create.wait(HANG_LIMIT_S)
+        return Client(TOKEN)
+
+    reads = RoutedReads(create_counted_stores(None), create_slowly, "127.0.0.1:1")
+    creating = threading.Thread(target=reads.get_client, daemon=True)
+    creating.start()
+    assert is_creating.wait(HANG_LIMIT_S)
+    stopping = threading.Thread(target=reads.stop_waiting, daemon=True)
+    stopping.start()
+    may_create.set()
+    for thread in (creating, stopping):
+        thread.join(HANG_LIMIT_S)
+    assert is_closed
+    reads.close()
