@@ -103,8 +103,9 @@ def _check_names(
 def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
     """Return how the names of joins that Java has generated are given; empty if there are none.
 
-    `topics` are those of the cluster. Where Java has one name of a kind, and this application lacks
-    one, they belong together.
+    `topics` are those of the cluster. A pair is offered only where Java has one name of a kind that
+    is not here, and this application has one that is not in Java, be they generated or given:
+    beside another, state of one join could go to another join.
     """
     existing, needed = set(topics), list_internal_topics(topology).keys()
     theirs = _list_names(topology, existing - needed)
@@ -113,22 +114,30 @@ def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
     unclear: list[str] = []
     for generated, ending in _GENERATED_NAMES:
         in_java = [name for name in theirs if generated.fullmatch(name)]
-        here = [name for name in mine if name.endswith(ending)]
-        if len(in_java) == len(here) == 1:
-            pairs[here[0]] = in_java[0]
+        java_joins, joins_here = (
+            [name for name in names if generated.fullmatch(name) or name.endswith(ending)]
+            for names in (theirs, mine)
+        )
+        if java_joins == in_java and len(in_java) == 1 and _is_one_named(joins_here, generated):
+            pairs[joins_here[0]] = in_java[0]
         else:
             unclear += in_java
     if not pairs and not unclear:
         return ""
     advice = ". Java has generated names for joins, which App(..., internal_names=...) gives here"
     if pairs:
-        advice += f": internal_names={pairs}"
+        advice += f": if these are the same joins, internal_names={pairs}"
     if unclear:
         advice += (
             f"; for {', '.join(map(repr, unclear))} name the joins here, and add the names of "
             "their stores and topics, without the application's id"
         )
     return advice
+
+
+def _is_one_named(names: list[str], generated: re.Pattern[str]) -> bool:
+    """Return whether there is one name, and it was not generated."""
+    return len(names) == 1 and generated.fullmatch(names[0]) is None
 
 
 def _list_names(topology: Topology, topics: Iterable[str]) -> list[str]:
