@@ -7,6 +7,8 @@ rendered once, as text, and compressed as fast as gzip can.
 from __future__ import annotations
 
 import gzip
+import logging
+import re
 import socket
 import sys
 from collections.abc import Callable
@@ -20,6 +22,10 @@ from coordinator.metrics.text_format import CONTENT_TYPE, render_text
 
 Port: TypeAlias = int
 StopServer: TypeAlias = Callable[[], None]
+
+log = logging.getLogger(__name__)
+
+_REFUSAL = re.compile(r"q=0(\.0*)?")
 
 
 def start_metrics_server(broker: MeasuredBroker, host: str, port: int) -> tuple[Port, StopServer]:
@@ -46,7 +52,12 @@ def _create_server(host: str, port: int, collector: BrokerCollector) -> Threadin
 
     class ScrapeHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = render_text(collector.collect())
+            try:
+                body = render_text(collector.collect())
+            except Exception:
+                log.exception("metrics: the figures can't be collected")
+                self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR)
+                return
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", CONTENT_TYPE)
             if _accepts_gzip(self.headers.get("Accept-Encoding", "")):
@@ -77,5 +88,9 @@ def _find_address(host: str, port: int) -> tuple[socket.AddressFamily, str]:
 
 
 def _accepts_gzip(header: str) -> bool:
-    """Return whether `Accept-Encoding` has gzip among its codings."""
-    return any(each.partition(";")[0].strip().lower() == "gzip" for each in header.split(","))
+    """Return whether `Accept-Encoding` has gzip among its codings, with a weight above 0."""
+    for each in header.lower().split(","):
+        coding, *parameters = (part.strip() for part in each.split(";"))
+        if coding == "gzip":
+            return not any(_REFUSAL.fullmatch(parameter) for parameter in parameters)
+    return False

@@ -22,7 +22,9 @@ URGENT_ALERTS = (
         explanation="The process has ended, its machine is away, or the port is not reachable from "
         "Prometheus. If `group describe` shows the worker as a member, it works, and only the way "
         "to its port is closed. Otherwise the end of its log says why it ended. A worker that is "
-        "started again within the session time-out gets its tasks back, with their stores.",
+        "started again within the session time-out gets its tasks back, with their stores. "
+        "`millrace metrics APPLICATION` finds workers of the machine where it is typed: type it on "
+        "that of the worker.",
     ),
     Alert(
         name="MillraceBrokerDown",
@@ -101,7 +103,7 @@ URGENT_ALERTS = (
         summary="The broker {{ $labels.instance }} aborts transactions that took too long",
         consequence="What they wrote is processed again; applications make no progress if each "
         "transaction takes too long.",
-        end="Five minutes after the last time-out but five. A producer that is too "
+        end="When no more than five were timed out in the last five minutes. A producer that is too "
         "slow goes on until its settings are changed.",
         commands=("millrace txn list --bootstrap-servers SERVERS", _LOOK_AT_GROUP),
         explanation="A producer began a transaction and neither committed nor aborted it within "

@@ -9,7 +9,8 @@ _LOOK_AT_HEALTH = "curl -s http://ADDRESS/health"
 _LOOK_AT_METRICS = "millrace metrics ADDRESS --watch"
 _LOOK_AT_TRANSACTIONS = "millrace txn list --bootstrap-servers SERVERS"
 _LOOK_AT_DEAD_LETTERS = (
-    "millrace consume DEAD_LETTER_TOPIC --from 15m --count 5 --metadata --bootstrap-servers SERVERS"
+    "millrace consume DEAD_LETTER_TOPIC --from 15m --until-end --metadata "
+    "--bootstrap-servers SERVERS"
 )
 _ABORT_HANGING = (
     "millrace txn abort --topic TOPIC --partition PARTITION --start-offset OFFSET "
@@ -270,8 +271,8 @@ WARNING_ALERTS = (
         expression="sum by (application, instance, limit) "
         "(rate(millrace_query_requests_refused_total[5m])) > 1",
         hold="2m",
-        summary="{{ $labels.instance }} refuses {{ $value | humanize }} queries a second by its "
-        "limit of {{ $labels.limit }}",
+        summary="{{ $labels.instance }} refuses {{ $value | humanize }} connections or queries a "
+        "second by its limit of {{ $labels.limit }}",
         consequence="Clients that try again at once add to what it can't answer.",
         end="Some minutes after less is asked.",
         commands=(_LOOK_AT_METRICS,),

@@ -53,7 +53,7 @@ _ERRORS = (OSError, httptools.HttpParserError, ValueError)
 
 
 class _Clients(NamedTuple):
-    """Holds what asks other workers from threads, and from the loop of the thread that serves."""
+    """Holds the connections that threads use, and those of the loop of the thread that serves."""
 
     blocking: EndpointConnections
     on_loop: LoopConnections

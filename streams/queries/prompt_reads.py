@@ -5,7 +5,8 @@ lets nobody go on that one on this thread would keep. Beside a busy stream threa
 threads costs more than the look-up itself.
 
 a look-up that                                       is left to the read threads because
-another worker has to answer, or several             the network is waited for
+another worker has to answer (one row of it is       the network is waited for
+    asked for by `prompt_routes`), or several
 may find its task's commit half written              the commit is waited for
 is the first one since tasks have moved, or names    a broker is asked for partitions
     a partition that is not known

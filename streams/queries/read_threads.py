@@ -115,7 +115,7 @@ class ReadThreads:
         Raises StoreUnavailable if all of them are at work for as long as `wait_s`.
         """
         try:
-            threads.acquire_nowait()  # which takes less than to bound a wait that there is not
+            threads.acquire_nowait()  # mostly there is no wait, and to bound one takes time
         except anyio.WouldBlock:
             with anyio.move_on_after(max(wait_s, _POSITION_POLL_S)) as waiting:
                 await threads.acquire()
