@@ -103,8 +103,8 @@ URGENT_ALERTS = (
         summary="The broker {{ $labels.instance }} aborts transactions that took too long",
         consequence="What they wrote is processed again; applications make no progress if each "
         "transaction takes too long.",
-        end="When no more than five were timed out in the last five minutes. A producer that is too "
-        "slow goes on until its settings are changed.",
+        end="When no more than five were timed out in the last five minutes. A producer that is "
+        "too slow goes on until its settings are changed.",
         commands=("millrace txn list --bootstrap-servers SERVERS", _LOOK_AT_GROUP),
         explanation="A producer began a transaction and neither committed nor aborted it within "
         "its time-out: it has ended, hangs, or its commits are slower than the time-out. Compare "
