@@ -60,7 +60,8 @@ class Naming(NamedTuple):
         """Return the argument as it is written in a program."""
         if self.argument == "Store":
             return f"name its Store {self.value!r}"
-        return f"say {self.argument}={self.value!r}" + (f" in {self.step}" if self.step else "")
+        value = self.value if self.argument == "internal_names" else repr(self.value)
+        return f"say {self.argument}={value}" + (f" in {self.step}" if self.step else "")
 
 
 def find_store_naming(name: str, version: VersionIndex) -> Naming:
@@ -71,6 +72,8 @@ def find_store_naming(name: str, version: VersionIndex) -> Naming:
         base = name.removesuffix("-subscription-store")
         if base != name:
             return Naming("name", base, "the foreign-key join")
+    if users and all("FK-JOIN-SUBSCRIPTION" in each for each in operators):  # no table's own store
+        return Naming("internal_names", f"{{new name: {name!r}}}", "App(...)")
     for suffix, word in (("-store", "suppress"), ("-Buffer", "the join with grace")):
         base = name.removesuffix(suffix)
         if base != name and any(step.name == base for step in users):
@@ -142,6 +145,12 @@ def describe_topic_remedy(topic: str, version: VersionIndex) -> str:
         return _describe_join_remedy(name)
     if not is_generated_name(topic):
         return f"to keep it, {find_repartition_topic_naming(topic, version)}; else {DRAIN_REMEDY}"
+    base = name.removesuffix("-repartition")
+    if base not in version.stores:
+        return (
+            f"name the step with name='...': {_SHIFT_NOTE}; to keep what there is, call "
+            f"repartition(name={base!r}) before it; else {DRAIN_REMEDY}"
+        )
     return (
         f"name the step with name='...', or the store that it is named after with store='...': "
         f"{_SHIFT_NOTE}; else {DRAIN_REMEDY}"

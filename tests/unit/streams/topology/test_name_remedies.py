@@ -208,3 +208,60 @@ def test_a_join_that_gets_a_name_keeps_what_it_had_if_the_advice_is_followed(
     }
     assert names
     assert not compare_topologies(old, add_below_another_step(names)).loses_state
+
+
+def test_the_topics_of_a_rekeyed_join_that_gets_a_name_are_kept_by_a_repartition_before_it() -> (
+    None
+):
+    def join(topic_names: tuple[str, ...], store_names: Arguments, name: str | None) -> UpgradePlan:
+        app = App("a", internal_names=store_names)
+        streams = [rekeyed(app, "one"), rekeyed(app, "other")]
+        if topic_names:
+            pairs = zip(streams, topic_names, strict=True)
+            streams = [each.repartition(name=name) for each, name in pairs]
+        one, other = streams
+        one.left_join(other, lambda a, b: a, within=SECOND, value=serdes.string, name=name)
+        return compare_topologies(old, describe_topology(app.topology()))
+
+    old_app = App("a")
+    one, other = rekeyed(old_app, "one"), rekeyed(old_app, "other")
+    one.left_join(other, lambda a, b: a, within=SECOND, value=serdes.string)
+    old = describe_topology(old_app.topology())
+    stores = [store.name for sub in old.subtopologies for store in sub.stores]
+    store_names = {
+        f"n-{ending}": name for name in stores for word, ending in ENDINGS.items() if word in name
+    }
+    plan = join((), store_names, "n")
+    assert plan.loses_state
+    remedies = "\n".join(each.remedy for change in plan.changes for each in change.effects)
+    told = sorted(set(re.findall(r"call repartition\(name='([^']+)'\) before it", remedies)))
+    assert len(told) == 2
+    assert not join(tuple(told), store_names, "n").loses_state
+
+
+def test_a_given_name_of_a_foreign_key_joins_store_is_kept_by_the_setting_that_gave_it() -> None:
+    old_app = App("a", internal_names={"n-subscription-store": "subscribed"})
+    old = add(old_app, join_by_foreign_key, name="n", store="rows")
+    plan = compare_topologies(old, add(App("a"), join_by_foreign_key, name="n", store="rows"))
+    remedies = [each.remedy for change in plan.changes for each in change.effects]
+    advice = "to keep what there is, say internal_names={new name: 'subscribed'} in App(...)"
+    assert advice in remedies
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_store_of_a_table_that_a_foreign_key_join_reads_is_named_by_the_table(
+    side: str,
+) -> None:
+    def join(**stores: str) -> TopologyDescription:
+        app = App("a")
+        left, right = (
+            app.table(each, store=stores.get(each, each), **TEXT) for each in ("left", "right")
+        )
+        left.join(
+            right, max, foreign_key=lambda k, v: v, value=serdes.string, name="n", store="rows"
+        )
+        return describe_topology(app.topology())
+
+    plan = compare_topologies(join(), join(**{side: "other"}))
+    remedies = [each.remedy for change in plan.changes for each in change.effects]
+    assert f"to keep what there is, say store={side!r}" in remedies
