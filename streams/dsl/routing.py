@@ -15,7 +15,7 @@ from streams.graph.step_traits import StepTraits
 from streams.operators.routing import forward_unchanged, split_records
 from streams.processor.record import Record
 from streams.serdes import Serde
-from streams.topics import TopicPattern
+from streams.topics import TopicPattern, matching
 
 if TYPE_CHECKING:
     from streams.dsl.stream import Stream
@@ -26,8 +26,11 @@ V = TypeVar("V")
 PARTITIONER_ARGUMENTS = (*KEY_VALUE_ARGUMENTS, "partitions")
 
 
-def check_topic_name(step: str, topic: object) -> None:
-    """Raise TopologyError, naming the step, if `topic` is no legal name of a topic."""
+def check_topic_name(step: str, topic: object, *, accepts_pattern: bool = False) -> None:
+    """Raise TopologyError, naming the step, if `topic` is no legal name of a topic.
+
+    If the step `accepts_pattern`, the message says how a pattern is given.
+    """
     if isinstance(topic, TopicPattern):
         raise TopologyError(
             f"step {step!r} takes one topic by its name, not {topic!r}: stream() and add_source() "
@@ -39,17 +42,30 @@ def check_topic_name(step: str, topic: object) -> None:
             "reads the topics that match"
         )
     if explain_illegal_name(topic) is not None:
+        pattern_advice = _suggest_pattern(topic) if accepts_pattern else ""
         raise TopologyError(
             f"step {step!r}: {topic!r} is not a topic's name: letters, digits, '.', '_' and '-', "
-            f"at most {NAME_LENGTH_MAX} of them, and neither '.' nor '..'{_suggest_pattern(topic)}"
+            f"at most {NAME_LENGTH_MAX} of them, and neither '.' nor '..'{pattern_advice}"
         )
 
 
 def _suggest_pattern(topic: object) -> str:
-    """Return how topics are read by a pattern, for a text that looks like one; else empty."""
-    if not isinstance(topic, str) or re.search(r"[*+?|\[\](){}^$\\]", topic) is None:
+    """Return how topics are read by a pattern, for a text that looks like one; else empty.
+
+    A text with braces is rather a template that nobody has filled in.
+    """
+    if not isinstance(topic, str) or re.search(r"[*+?|\[\]()^$\\]", topic) is None:
         return ""
-    return f". stream() and add_source() read topics by a pattern: topics.matching({topic!r})"
+    if "{" in topic:
+        return ""
+    try:
+        matching(topic)
+    except TopologyError:
+        return ""
+    return (
+        f". Topics are read by a pattern: topics.matching({topic!r}), where the text is a regular "
+        "expression ('orders.*' for all that begin with orders)"
+    )
 
 
 class StreamRouting(Generic[K, V]):

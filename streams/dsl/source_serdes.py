@@ -22,13 +22,19 @@ def resolve_source_serdes(
 
 
 def require_source_serdes(
-    step: str, topic: object, key: Serde[Any] | None, value: Serde[Any] | None
+    step: str,
+    topic: object,
+    key: Serde[Any] | None,
+    value: Serde[Any] | None,
+    *,
+    accepts_pattern: bool = False,
 ) -> tuple[KeySerde, ValueSerde]:
     """Return the serdes of a source after checking its topic and that both are given.
 
+    If the step `accepts_pattern`, the message on a wrong topic says how a pattern is given.
     Raises TopologyError naming the step.
     """
-    check_topic_name(step, topic)
+    check_topic_name(step, topic, accepts_pattern=accepts_pattern)
     return require_serdes(step, f"topic {topic!r}", key, value)
 
 

@@ -40,7 +40,9 @@ class SourceStreams:
             if isinstance(topic, TopicPattern):
                 node = add_pattern_source(graph, step, topic, key, value, options)
             else:
-                node = add_source_node(graph, step, topic, key, value, options)
+                node = add_source_node(
+                    graph, step, topic, key, value, options, accepts_pattern=True
+                )
             again = Stream(self._builder, node, node.key, node.value)
             self._streams[read] = again
             self._options[read] = options

@@ -42,12 +42,14 @@ def add_source_node(
     key: Serde[Any] | None,
     value: Serde[Any] | None,
     options: SourceOptions = DEFAULT_OPTIONS,
+    *,
+    accepts_pattern: bool = False,
 ) -> SourceNode:
     """Add a source that reads `topic` and return it.
 
     Raises TopologyError for a missing serde and a wrong option, naming the step.
     """
-    key, value = require_source_serdes(step, topic, key, value)
+    key, value = require_source_serdes(step, topic, key, value, accepts_pattern=accepts_pattern)
     return _add_node(graph, step, topic, key, value, options)
 
 

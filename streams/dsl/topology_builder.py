@@ -348,7 +348,9 @@ class TopologyBuilder:
         step = graph.choose_step_name("SOURCE", name)
         if accepts_pattern and isinstance(topic, TopicPattern):
             return add_pattern_source(graph, step, topic, key, value, options)
-        return add_source_node(graph, step, topic, key, value, options)
+        return add_source_node(
+            graph, step, topic, key, value, options, accepts_pattern=accepts_pattern
+        )
 
     def _find_parents(self, step: str, parents: Sequence[Parent]) -> tuple[Node, ...]:
         """Return the parents of a step, each once. Raises TopologyError if there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
@@ -299,7 +300,10 @@ def test_the_partition_of_a_key_is_kafkas() -> None:
     ("wrong", "message"),
     [
         (lambda app: app.stream("in put", **TEXT), "'in put' is not a topic's name"),
-        (lambda app: app.stream("in-.*", **TEXT), r"by a pattern: topics\.matching\('in-\.\*'\)"),
+        (
+            lambda app: app.stream("in-.*", **TEXT),
+            r"by a pattern: topics\.matching\('in-\.\*'\), where the text is a regular expression",
+        ),
         (lambda app: app.stream([], **TEXT), "at least one"),
         (lambda app: app.stream("in", **TEXT).to("a/b"), "'a/b' is not a topic's name"),
         (lambda app: app.stream("in", **TEXT).split({}), "needs its branches"),
@@ -361,3 +365,19 @@ def test_what_is_no_partition_is_for_the_production_handler(chosen: Any, message
     assert task.produced == []
     [seen] = failed
     assert seen.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda app: app.table("in-.*", **TEXT),
+        lambda app: app.global_table("in-.*", **TEXT),
+        lambda app: app.stream("in", **TEXT).to("in-.*"),
+        lambda app: app.stream("{stage}-in.*", **TEXT),
+        lambda app: app.stream("in[", **TEXT),
+    ],
+)
+def test_a_pattern_is_advised_only_where_it_could_be_read(build: Callable[[App], object]) -> None:
+    with pytest.raises(TopologyError, match="is not a topic's name") as refused:
+        build(App("a"))
+    assert "topics.matching" not in str(refused.value)
