@@ -134,14 +134,17 @@ class Scraper:
     def _describe_silence(self, target: ScrapeTarget, reason: str, now_s: float) -> str:
         """Return words for an address without an answer, with its last sign of life if known.
 
-        Of a worker of another machine that is killed before the first look there is none: then they
-        say when it was asked first.
+        Of a worker of another machine that is killed before the first look there is none: then the
+        words say from the second look on when it was asked first.
         """
         renewed_at_s = 0.0 if target.worker is None else target.worker.renewed_at_s
         since_s = max(self._answered_at_s.get(target.address, 0.0), renewed_at_s)
         is_known = since_s > 0
+        if not is_known and target.address not in self._first_asked_at_s:
+            self._first_asked_at_s[target.address] = now_s
+            return f"{target.address}: no answer: {reason}"
         if not is_known:
-            since_s = self._first_asked_at_s.setdefault(target.address, now_s)
+            since_s = self._first_asked_at_s[target.address]
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since_s))
         seconds = max(now_s - since_s, 0.0)
         first = "," if is_known else " at least, when it was asked first,"

@@ -194,6 +194,14 @@ def test_a_worker_that_does_not_answer_is_named_and_the_others_are_shown() -> No
     )
 
 
+def test_what_is_silent_at_the_first_look_has_no_time_yet() -> None:
+    def refuse(address: str) -> Scrape:
+        raise ConnectionRefusedError("refused")
+
+    with pytest.raises(ConfigError, match=r"at w:2: no answer: refused\. Give"):
+        next(Scraper(["w:2"], refuse).summarize_repeatedly(0.0))
+
+
 def test_a_worker_of_another_machine_that_was_killed_before_is_silent_since_it_was_asked_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -206,7 +214,7 @@ def test_a_worker_of_another_machine_that_was_killed_before_is_silent_since_it_w
         return parse_scrape('millrace_worker_state{state="RUNNING"} 1\n')
 
     looks = Scraper(["10.0.0.4:8080", "10.0.0.5:8080"], scrape).summarize_repeatedly(0.0)
-    first = next(looks).unanswered
+    first = next(looks).unanswered  # of two looks
     now_s = 1_045.0
     found = next(looks)
     assert re.fullmatch(
