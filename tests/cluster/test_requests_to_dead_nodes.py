@@ -27,11 +27,13 @@ def test_a_worker_does_not_try_a_dead_node_without_a_pause(
     admin = KafkaClientSupplier(topic, StreamsConfig(), servers).create_admin(retry_s=30.0)
     assert len(admin.fetch_latest_offsets(partitions)) == PARTITIONS
     cluster.nodes[1].kill()
-    begin_s, processor_begin_s = time.monotonic(), time.process_time()
-    with suppress(OutcomeUnknown):
-        admin.fetch_latest_offsets(partitions)
-    waited_s = time.monotonic() - begin_s
-    processor_s = time.process_time() - processor_begin_s
-    cluster.restart(1)
+    try:
+        begin_s, processor_begin_s = time.monotonic(), time.process_time()
+        with suppress(OutcomeUnknown):
+            admin.fetch_latest_offsets(partitions)
+        waited_s = time.monotonic() - begin_s
+        processor_s = time.process_time() - processor_begin_s
+    finally:
+        cluster.restart(1)
     assert waited_s > 1.0  # until another node leads the partitions of the dead one
     assert processor_s < 0.2 * waited_s

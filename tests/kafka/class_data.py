@@ -11,11 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 _QUIET = "-Xlog:cds*=off"
 """An archive leaves some classes out, and says so; what tools print is read."""
+
+_ORDERLY_ENDS = frozenset({0, 128 + signal.SIGTERM, -signal.SIGTERM})
+"""The exit codes of a JVM that has written its draft to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,12 @@ class ClassData:
             return f"-XX:SharedArchiveFile={self.archive}", _QUIET
         return f"-XX:ArchiveClassesAtExit={self.draft}", _QUIET
 
-    def keep_draft(self) -> None:
-        """Make the archive of the draft, if a process has ended and written one."""
-        if self.draft.exists() and not self.archive.exists():
-            beside = self.archive.with_suffix(f".{os.getpid()}")
+    def keep_draft(self, returncode: int | None) -> None:
+        """Make the archive of the draft, if a process has written one and ended in order."""
+        is_whole = returncode in _ORDERLY_ENDS and self.draft.exists()
+        if is_whole and not self.archive.exists():
+            number, beside = tempfile.mkstemp(dir=self.archive.parent, prefix=self.archive.stem)
+            os.close(number)
             shutil.copy(self.draft, beside)
-            beside.replace(self.archive)
+            Path(beside).replace(self.archive)
         self.draft.unlink(missing_ok=True)

@@ -97,7 +97,7 @@ def java(*arguments: str, timeout_s: float = HANG_LIMIT_S, version: str = YARDST
             timeout=timeout_s,
             check=False,
         )
-        shared.keep_draft()
+        shared.keep_draft(done.returncode)
     if done.returncode:
         raise StartFailed(f"{arguments}: exit {done.returncode}\n{done.stdout}")
     return done.stdout
@@ -185,9 +185,8 @@ class RealKafka(ServerProcess):
 
     def end(self, number: signal.Signals) -> None:
         super().end(number)
-        was_killed = self._process is None or self._process.returncode == -signal.SIGKILL
-        if self._shared is not None and not was_killed:
-            self._shared.keep_draft()
+        if self._shared is not None and self._process is not None:
+            self._shared.keep_draft(self._process.returncode)
 
     def _launch(self) -> None:
         path = class_path(self._version)
