@@ -51,7 +51,7 @@ def check_internal_names(names: Mapping[str, str], graph: Graph) -> None:
     if names != graph.internal_names:
         raise TopologyError(
             "internal_names is read where steps are added: give it in Python, "
-            "App(..., internal_names={...})"
+            "App(..., internal_names={...}), or in MILLRACE_INTERNAL_NAMES"
         )
     unused = sorted(names.keys() - graph.replaceable_names)
     if unused:

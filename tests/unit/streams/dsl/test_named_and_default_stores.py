@@ -198,3 +198,12 @@ def test_a_name_to_replace_that_the_application_does_not_have_is_refused() -> No
 def test_names_that_can_not_be_are_refused(names: Any) -> None:
     with pytest.raises(ConfigError, match="internal_names"):
         App("a", internal_names=names)
+
+
+def test_names_in_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_INTERNAL_NAMES", '{"j-this-join-store": "this"}')
+    app = App("a")
+    lines, others = app.stream("lines", **TEXT), app.stream("others", **TEXT)
+    lines.join(others, lambda a, b: f"{a}{b}", within=MINUTE, name="j", value=serdes.string).to("o")
+    stores = {store.name for sub in app.topology().subtopologies for store in sub.stores}
+    assert stores == {"this", "j-other-join-store"}
