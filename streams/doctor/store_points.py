@@ -35,7 +35,7 @@ def check_internal_topics(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
         read,
         facts.cluster.description().topics,
         has_run=has_run_since_reset(committed),
-        foreign={
+        foreign_topics={
             topic
             for topic in read - known.internal
             if not topic.startswith(f"{facts.application_id}-")

@@ -38,11 +38,11 @@ def check_internal_topics(
     there: Collection[str],
     *,
     has_run: bool,
-    foreign: Collection[str] = (),
+    foreign_topics: Collection[str] = (),
 ) -> Iterator[DoctorFinding]:
     """Find internal topics that are gone: of `needed`, and of topics with committed offsets.
 
-    The group has committed offsets of `foreign` topics, which this application does not read:
+    The group has committed offsets of `foreign_topics`, which this application does not read:
     another program may have its id, whose topics a reset would delete.
     """
     gone = sorted((set(needed) | set(read)) - set(there))
@@ -52,7 +52,7 @@ def check_internal_topics(
             f"the application has run, and there is no {name_partitions(gone)}: somebody has "
             "deleted it",
             "stores can't be rebuilt, records between its steps are lost, and a start is refused",
-            _advise_on_foreign_offsets(foreign)
+            _advise_on_foreign_offsets(foreign_topics)
             + f"start over with {format_command('group reset')}, after a look with --dry-run",
         )
         is_changelog = any(each.endswith(_CHANGELOG_SUFFIX) for each in gone)

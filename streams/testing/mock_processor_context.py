@@ -24,7 +24,7 @@ from streams.processor.record import Record
 from streams.runtime.tasks.store_opening import open_store
 
 
-class CapturedRecords(list[Any]):
+class CapturedList(list[Any]):
     """Holds what a context has captured; Kafka Streams' is a method of this name."""
 
     def __call__(self, *arguments: object) -> NoReturn:
@@ -117,8 +117,8 @@ class MockProcessorContext:
         self.record_timestamp_ms = -1
         """The time of writes to stores that are given none: that of the record, or of the timer."""
         self.record_metadata: RecordMetadata | None = None
-        self.forwarded: list[CapturedForward] = CapturedRecords()
-        self.scheduled: list[CapturedPunctuator] = CapturedRecords()
+        self.forwarded: list[CapturedForward] = CapturedList()
+        self.scheduled: list[CapturedPunctuator] = CapturedList()
         self.commit_count = 0
         self._stores = {
             each.name: open_store(

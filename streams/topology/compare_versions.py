@@ -184,36 +184,48 @@ def _find_inputs_without_counts(
     )
 
 
-def _compare_stores(old_version: VersionIndex, after: VersionIndex) -> Iterator[StateChange]:
+def _compare_stores(old_version: VersionIndex, new_version: VersionIndex) -> Iterator[StateChange]:
     """Yield the changes of stores."""
 
     def have_equal_formats(a: str, b: str) -> bool:
-        old, new = old_version.stores[a], after.stores[b]
+        old, new = old_version.stores[a], new_version.stores[b]
         return (old.kind, old.key, old.value) == (new.kind, new.key, new.value)
 
     moved = match_renamed_names(
-        list(old_version.stores), list(after.stores), old_version, after, have_equal_formats
+        list(old_version.stores),
+        list(new_version.stores),
+        old_version,
+        new_version,
+        have_equal_formats,
     )
     for name, old in old_version.stores.items():
-        if name not in after.stores:
+        if name not in new_version.stores:
             yield StateChange(
                 StateKind.STORE,
                 name,
                 (_derive_vanished_store_effect(old, moved.get(name), old_version),),
             )
             continue
-        new = after.stores[name]
+        new = new_version.stores[name]
         effects = list(
-            find_store_effects(old, new, old_version.directories[name], after.directories[name])
+            find_store_effects(
+                old, new, old_version.directories[name], new_version.directories[name]
+            )
         )
         if not (old.source_is_changelog and new.source_is_changelog):
             effects += _compare_lineages(
-                name, old_version, after, moved.get(name), describe_store_remedy(name, old_version)
+                name,
+                old_version,
+                new_version,
+                moved.get(name),
+                describe_store_remedy(name, old_version),
             )
-            effects += _compare_partition_counts(old.changelog, new.changelog, old_version, after)
+            effects += _compare_partition_counts(
+                old.changelog, new.changelog, old_version, new_version
+            )
         if effects:
             yield StateChange(StateKind.STORE, name, tuple(effects))
-    for name in after.stores:
+    for name in new_version.stores:
         if name not in old_version.stores:
             effect = StateEffect("appears", StateOutcome.NEW, "it begins empty")
             yield StateChange(StateKind.STORE, name, (effect,))

@@ -56,7 +56,7 @@ def name_rack(number: int) -> str:
 
 
 def list_missing(listed: ClusterMetadata, numbers: set[int]) -> list[str]:
-    """Return what these nodes lack of being in the cluster, and in sync with their partitions."""
+    """List nodes outside the cluster and partitions that they are not in sync with."""
     lacking = [
         f"{name}-{part.id}: leader {part.leader}, in sync {part.isrs}"
         for name, topic in listed.topics.items()

@@ -1,4 +1,7 @@
-"""Provoke faults of records, transactions and queries, which end as soon as nobody provokes them.
+"""Provoke faults of records, transactions and queries.
+
+They end as soon as nobody provokes them, except two: a coordinator's log stays damaged until it is
+mended, and a record that can't be read until it is no longer in the way.
 
 `make ci-full` runs them. Without a fault in a running application are the alerts that take minutes
 at any scale (a lag or a commit of many seconds, figures of the week before), those of a broker that

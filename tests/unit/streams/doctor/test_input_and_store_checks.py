@@ -143,7 +143,7 @@ def test_a_topic_with_committed_offsets_that_is_gone() -> None:
 
 def test_a_reset_is_not_advised_at_once_where_another_program_may_have_the_id() -> None:
     (found,) = stores.check_internal_topics(
-        ["app-a-changelog"], ["orders"], {"orders"}, has_run=True, foreign={"orders"}
+        ["app-a-changelog"], ["orders"], {"orders"}, has_run=True, foreign_topics={"orders"}
     )
     assert "offsets of orders too" in found.remedy
     assert found.remedy.index("change application_id") < found.remedy.index("group reset")
