@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streams.errors import OutcomeUnknown
@@ -30,6 +30,9 @@ from streams.runtime.clients.errors import (
 from streams.runtime.clients.retrying import call_with_retries
 
 T = TypeVar("T")
+_NEW_TOPIC_ERRORS = (*UNKNOWN_TOPIC_ERRORS, KafkaError._NOENT)
+"""What a request for a new topic is answered: a broker of several may not have heard of it yet, or
+librdkafka has found no partition of those that are asked for with a leader."""
 _ANSWERS_S = (2.0, 4.0, 8.0)
 """How long the first attempts to read wait for their answers, in seconds; the last one takes all
 the time that a request may, for brokers that are slow rather than gone."""
@@ -149,9 +152,7 @@ class AdminCalls:
             if code in accepted_codes:
                 return None
             check_authorized(error.args[0], *right)
-            if (
-                code in UNKNOWN_TOPIC_ERRORS
-            ):  # a broker of several may not have heard of a new topic yet
+            if code in _NEW_TOPIC_ERRORS:
                 raise NotReady(f"{action}: {error.args[0].str()}") from error
             raise translate_client_error(error, action) from error
         except TimeoutError as error:

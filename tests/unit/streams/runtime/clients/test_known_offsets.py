@@ -37,7 +37,7 @@ class Client:
         self,
         specs: Mapping[TopicPartition, Any],
         isolation_level: IsolationLevel,
-        request_timeout: float,
+        request_timeout: float = HANG_LIMIT_S,
     ) -> dict[TopicPartition, Future[Any]]:
         self.asked.append({each.partition for each in specs})
         return {each: self._answer(each.partition) for each in specs}
@@ -51,14 +51,25 @@ class Client:
         return future
 
 
-def fetch_known(monkeypatch: pytest.MonkeyPatch, client: Client) -> dict[Partition, int]:
+def create_admin(monkeypatch: pytest.MonkeyPatch, client: Client, retry_s: float = 0.0) -> Admin:
     def create_client(*_: object) -> Client:
         client.made_count += 1
         return client
 
     monkeypatch.setattr(admin_calls, "create_client", create_client)
-    admin = Admin({}, "broker:9092", HANG_LIMIT_S)
+    return Admin({}, "broker:9092", HANG_LIMIT_S, retry_s)
+
+
+def fetch_known(monkeypatch: pytest.MonkeyPatch, client: Client) -> dict[Partition, int]:
+    admin = create_admin(monkeypatch, client)
     return admin.fetch_known_latest_offsets([LED, OTHER, LEADERLESS], 5.0)
+
+
+def test_a_new_topic_of_which_no_leader_is_known_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    admin = create_admin(monkeypatch, Client(at_0=[KafkaError._NOENT]), retry_s=HANG_LIMIT_S)
+    assert admin.fetch_latest_offsets([LED]) == {LED: 70}
 
 
 def test_a_partition_without_a_leader_is_left_out_and_not_asked_for(
