@@ -118,6 +118,8 @@ class UnmatchedRecords:
                 return
             if is_left in still_open or self._seen_ms + self._open_ms[is_left] >= stream_time_ms:
                 still_open.add(is_left)
+                if len(still_open) == 2 and len(values) > 1:
+                    return  # Kafka Streams, which reads the values one by one, ends at the second
                 continue
             for _, value in values:
                 try:
