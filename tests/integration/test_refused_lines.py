@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.brokers import IN_CI, Broker
 from tests.integration.test_daily_commands import Commands
+from tests.processes import HANG_LIMIT_S, wait_until
 
 pytestmark = [IN_CI, pytest.mark.sampled(1, by="broker")]
 
@@ -26,6 +27,10 @@ def topic(broker: Broker, unique: Callable[[str], str]) -> str:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     new = NewTopic(name, 1, 1, config={"max.message.bytes": str(BYTES_MAX)})
     admin.create_topics([new])[name].result(20)
+    # Kafka's controller has it then, and a broker a moment later.
+    wait_until(
+        lambda: name in admin.list_topics(timeout=HANG_LIMIT_S).topics, what="a broker to list it"
+    )
     return name
 
 
