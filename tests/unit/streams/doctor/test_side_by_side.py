@@ -16,7 +16,8 @@ from streams.doctor.side_by_side import call_side_by_side
 from tests.processes import HANG_LIMIT_S
 
 PROGRAM = """
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from streams.doctor.side_by_side import call_side_by_side
 def wait(seconds):
     os.write(1, b"begun\\n")
