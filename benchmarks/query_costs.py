@@ -254,7 +254,7 @@ def print_costs(found: Mapping[str, list[QueryCost]]) -> None:
     console.print(table)
 
 
-def bench(
+def measure_query_costs(
     rounds: Annotated[int, typer.Option(help="How often each kind is measured.")] = 5,
     count: Annotated[int, typer.Option(help="The queries of each kind in a round.")] = 1_000,
 ) -> None:
@@ -268,4 +268,4 @@ def bench(
 
 
 if __name__ == "__main__":
-    typer.run(bench)
+    typer.run(measure_query_costs)

@@ -3,7 +3,3 @@
 Start reading at `group_member`, what the runtime sees, and `classic_member`, the one protocol that
 is there. It decides no assignment (`streams.runtime.assigning.assignment`) and moves no records.
 """
-
-from streams.membership.kio_import import import_kio
-
-import_kio()

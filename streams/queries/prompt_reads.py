@@ -24,6 +24,7 @@ from streams.queries.position_bounds import PositionNotReached
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
+from streams.queries.store_locations import StoreLocations
 from streams.queries.store_reads import StoreRead, check_read_fits_store
 
 _PROMPT_SERDES = (
@@ -50,13 +51,7 @@ class PromptReads:
         Raises PositionNotReached for a read of this worker's tasks alone, ConfigError, SerdeError.
         """
         local = self._local
-        spec, _ = local.find_store(terms.store)
-        if (
-            terms.stale_ok is not None
-            or not read.has_one_row(spec)
-            or not self._may_read_rows(spec)
-            or (locations := local.find_known_locations(terms.store, terms.at_least)) is None
-        ):
+        if (locations := self._find_locations_of_row(terms, read)) is None:
             return None
         partitions = terms.partitions
         if not terms.is_local:
@@ -82,22 +77,25 @@ class PromptReads:
         return answer if answer.rows or terms.is_local else None
 
     def find_partition_elsewhere(self, terms: RequestTerms, read: StoreRead) -> int | None:
-        """Return the partition of a key that is not here, or None if that can't be known at once.
-
-        None too for what may have several rows, or be answered by standbys.
-        """
+        """Return the partition of a key, or None if it is here or that can't be known at once."""
         local = self._local
-        spec, _ = local.find_store(terms.store)
-        if (
-            terms.stale_ok is not None
-            or not read.has_one_row(spec)
-            or not self._may_read_rows(spec)
-            or (locations := local.find_known_locations(terms.store, terms.at_least)) is None
-        ):
+        if (locations := self._find_locations_of_row(terms, read)) is None:
             return None
         partition = local.find_partition(terms.store, read.key, locations)
         own = local.list_own_partitions(terms.store, with_standbys=False)
         return None if partition in own else partition
+
+    def _find_locations_of_row(self, terms: RequestTerms, read: StoreRead) -> StoreLocations | None:
+        """Return where a store's partitions are, or None if a read can't be answered at once.
+
+        None too for what may have several rows, or be answered by standbys.
+        """
+        spec, _ = self._local.find_store(terms.store)
+        if terms.stale_ok is not None or not read.has_one_row(spec):
+            return None
+        if not self._may_read_rows(spec):
+            return None
+        return self._local.find_known_locations(terms.store, terms.at_least)
 
     def _may_read_rows(self, spec: StoreSpec) -> bool:
         """Return whether a store's keys and values are read by functions that wait for nothing."""

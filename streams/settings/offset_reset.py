@@ -99,13 +99,13 @@ class InitialPolicies(NamedTuple):
         """Return the policies with EARLIEST where one would stop the thread."""
         first = OffsetResetPolicy(ResetStrategy.EARLIEST)
 
-        def replace(policy: OffsetResetPolicy) -> OffsetResetPolicy:
+        def replace_policy(policy: OffsetResetPolicy) -> OffsetResetPolicy:
             return first if policy.strategy is ResetStrategy.NONE else policy
 
         return InitialPolicies(
-            replace(self.default),
-            {topic: replace(policy) for topic, policy in self.by_topic.items()},
-            {pattern: replace(policy) for pattern, policy in self.by_pattern.items()},
+            replace_policy(self.default),
+            {topic: replace_policy(policy) for topic, policy in self.by_topic.items()},
+            {pattern: replace_policy(policy) for pattern, policy in self.by_pattern.items()},
         )
 
     def describe_policy(self, topic: str) -> str:

@@ -31,8 +31,8 @@ from streams.runtime.clients.retrying import call_with_retries
 
 T = TypeVar("T")
 _NEW_TOPIC_ERRORS = (*UNKNOWN_TOPIC_ERRORS, KafkaError._NOENT)
-"""What a request for a new topic is answered: a broker of several may not have heard of it yet, or
-librdkafka has found no partition of those that are asked for with a leader."""
+"""The error codes with which a request for a new topic is answered: a broker of several has not
+heard of it yet, or librdkafka has found no leader of the partitions that are asked for."""
 _ANSWERS_S = (2.0, 4.0, 8.0)
 """How long the first attempts to read wait for their answers, in seconds; the last one takes all
 the time that a request may, for brokers that are slow rather than gone."""

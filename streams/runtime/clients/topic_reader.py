@@ -25,7 +25,7 @@ from streams.runtime.clients.errors import (
 from streams.runtime.clients.header_names import repair_messages
 
 _WAIT_S = 0.02
-"""How long a read waits for more records than have come: it takes that long at least."""
+"""The seconds for which a read waits for more records than have come, also at a topic's end."""
 _RECORDS_MAX = 500
 _FORCED_SETTINGS = {
     "enable.auto.commit": False,
