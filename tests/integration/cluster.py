@@ -213,7 +213,11 @@ class Worker(ServerProcess):
         assert process.returncode == -9, self.log_tail()
 
     def finish(self) -> dict[str, int]:
-        """End the worker with SIGTERM, check that it ended cleanly, and return its counters."""
+        """End the worker with SIGTERM, check that it ended cleanly, and return its counters.
+
+        One that was started a moment ago may have had nothing to do, and be importing modules yet.
+        """
+        wait_until(lambda: self.is_up or self.ended is not None, what="the start of the worker")
         self.stop()
         assert self._process is not None
         assert self._process.returncode == 0, self.log_tail()
