@@ -18,6 +18,9 @@ from tests.soak_queries.history import Answer, Counted
 TOKEN = "a-token-of-the-queried-application"
 _WAIT_MS = 2_000
 _SHARES = {"key": 40, "later key": 10, "window": 15, "windows": 10, "range": 15, "standby": 10}
+_THREADS = 64
+_BEHIND_MAX_S = 10.0
+"""The seconds of queries that are made up for after a worker has kept a thread waiting."""
 _WINDOWS_MS = 30_000
 """The ms before now whose windows a range of keys is asked for."""
 
@@ -42,11 +45,10 @@ class Asker:
         self._addresses = addresses
         self._keys = keys
         self._stop = threading.Event()
-        count = 32
-        self._pause_s = count / per_second
+        self._pause_s = _THREADS / per_second
         self._threads = [
             threading.Thread(target=self._run, args=(Random(seed + n),), daemon=True)
-            for n in range(count)
+            for n in range(_THREADS)
         ]
 
     def start(self) -> None:
@@ -63,25 +65,14 @@ class Asker:
         seen: dict[int, int] = {}
         due_s = time.monotonic()
         while not self._stop.is_set():
-            due_s = max(due_s + self._pause_s, time.monotonic() - 1.0)
+            due_s = max(due_s + self._pause_s, time.monotonic() - _BEHIND_MAX_S)
             if (left_s := due_s - time.monotonic()) > 0:
                 time.sleep(left_s)
-            address = random.choice(self._addresses)
             kind = random.choices(list(_SHARES), list(_SHARES.values()))[0]
             key = random.choice(self._keys)
             question = Question(kind, key, int(time.time() * 1000) - _WINDOWS_MS, {**seen})
             asked_at_s = time.monotonic()
-            try:
-                connection = connections.pop(address, None) or QueryConnection(
-                    address, TOKEN, _WAIT_MS / 1000 + 3
-                )
-                answer = _ask(connection, question, asked_at_s)
-            except ConnectionRefusedError:
-                continue  # nobody is there, which is no answer: another worker is asked
-            except OSError as error:
-                answer = type(error).__name__
-            else:
-                connections[address] = connection
+            answer = self._ask_any_worker(random, connections, question, asked_at_s)
             now_s = time.monotonic()
             if isinstance(answer, str):
                 self.errors.append(QueryError(asked_at_s, now_s, answer))
@@ -90,6 +81,32 @@ class Asker:
                     seen |= {p: max(o, seen.get(p, 0)) for p, o in answer.position.items()}
                 self.answers.append(answer)
                 self.latencies_s.append(now_s - asked_at_s)
+
+    def _ask_any_worker(
+        self,
+        random: Random,
+        connections: dict[Address, QueryConnection],
+        question: Question,
+        asked_at_s: float,
+    ) -> Answer | str:
+        """Return the answer of any worker that is there, or the reason why there is none.
+
+        Where nobody listens another worker is asked at once, as a client behind a load balancer
+        would be.
+        """
+        for address in random.sample(self._addresses, len(self._addresses)):
+            try:
+                connection = connections.pop(address, None) or QueryConnection(
+                    address, TOKEN, _WAIT_MS / 1000 + 3
+                )
+                answer = _ask(connection, question, asked_at_s)
+            except ConnectionRefusedError:
+                continue
+            except OSError as error:
+                return type(error).__name__
+            connections[address] = connection
+            return answer
+        return "no worker is there"
 
 
 class Question(NamedTuple):
