@@ -152,7 +152,7 @@ differential-tests: $(VENV)/installed  ## kept and sampled cases of these, on a 
 
 docs: $(VENV)/installed-docs  ## the documentation as a searchable site in site/, its links checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
-	$(BIN)/pytest -q tests/site
+	$(BIN)/pytest -q tests/site tests/unit/docs/test_docstring_examples.py
 
 spark: $(VENV)/installed-spark  ## Spark reconciles results, on both brokers: needs Java 17
 	$(BIN)/pytest -q tests/spark

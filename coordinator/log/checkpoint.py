@@ -83,7 +83,7 @@ def read_checkpoint(
             start_offset=found["start_offset"],
             recovery_point=found["recovery_point"],
             has_gaps=found["has_gaps"],
-            first_dirty_offset=found.get("first_dirty_offset", 0),  # older files don't have it
+            first_dirty_offset=found["first_dirty_offset"],
             snapshot_crc=found["snapshot_crc"],
             segments=[
                 SavedSegment(*numbers, *(SavedIndexFile(*file) for file in files))

@@ -126,7 +126,7 @@ def _print_description(
 topics.command(
     "create",
     hidden=True,
-    help="Create topics: the same command as `create-topics`, by its former name.",
+    help="Create topics: the same command as `create-topics`.",
 )(create_topics)
 
 

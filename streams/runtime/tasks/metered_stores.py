@@ -56,10 +56,6 @@ _ITERATOR_METHODS = (
     *("fetch", "backward_fetch", "fetch_range", "backward_fetch_range"),
     *("fetch_all", "backward_fetch_all", "find_sessions", "backward_find_sessions"),
 )
-STORE_OPERATIONS = tuple(
-    sorted({each for of_kind in _METHODS.values() for each in of_kind} | _ALWAYS_TIMED.keys())
-)
-"""The operations of all kinds of stores, as they are called in the names of figures."""
 
 
 class StoreMeter:

@@ -29,14 +29,6 @@ AnyStore = (
     | BufferStore
 )
 
-STORE_CLASSES: dict[StoreKind, type[AnyStore]] = {
-    StoreKind.KEY_VALUE: KeyValueStore,
-    StoreKind.WINDOW: WindowStore,
-    StoreKind.SESSION: SessionStore,
-    StoreKind.VERSIONED: VersionedStore,
-    StoreKind.BUFFER: BufferStore,
-}
-"""The class of the stores of each kind."""
 _REWRITTEN_KINDS = frozenset(
     (StoreKind.KEY_VALUE, StoreKind.WINDOW, StoreKind.SESSION, StoreKind.BUFFER)
 )
