@@ -126,10 +126,13 @@ class BufferStore(DiskBackedStore):
 
     @property
     def min_time_ms(self) -> int:
-        """Return the time in ms at which the first change leaves, `TIME_MAX` if there is none."""
+        """Return the time in ms at which the first change leaves.
+
+        Without any it is later than every time, also than that of a record at `TIME_MAX`.
+        """
         if self._changes is None:
             self._get_or_read_changes()
-        return self._heap[0][0] if self._heap else TIME_MAX
+        return self._heap[0][0] if self._heap else TIME_MAX + 1
 
     def peek_first(self) -> tuple[KeyBytes, BufferedChange]:
         """Return the key and the change that leave first: the earliest time, then the smallest key.

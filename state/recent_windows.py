@@ -132,7 +132,7 @@ class RecentWindows:
         found = self.find_entries_around(key, from_ms, to_ms)
         if not found:
             return found
-        first, end = pack_time(from_ms), pack_time(to_ms) + _AFTER_SEQUENCES
+        first, end = pack_time(from_ms), pack_time(min(to_ms, TIME_MAX)) + _AFTER_SEQUENCES
         if first <= found[0] and found[-1] < end:
             return found
         return found[bisect_left(found, first) : bisect_left(found, end)]

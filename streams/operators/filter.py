@@ -24,6 +24,7 @@ def filter_records(predicate: Callable[[Any, Any], object]) -> Operator:
                 kept = predicate(key, value)
                 if kept is not True and kept is not False:
                     refuse_unfinished_call(kept)
+                    kept = bool(kept)  # an array or a missing value of pandas raises here
             except Exception as error:
                 failed(error, key, value)
                 return
@@ -46,6 +47,7 @@ def filter_not_records(predicate: Callable[[Any, Any], object]) -> Operator:
                 dropped = predicate(key, value)
                 if dropped is not True and dropped is not False:
                     refuse_unfinished_call(dropped)
+                    dropped = bool(dropped)
             except Exception as error:
                 failed(error, key, value)
                 return

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from streams import App, Processor, Record, SerdeError, Store, StreamsError, serdes
+from streams import (
+    App,
+    Processor,
+    Record,
+    SerdeError,
+    Store,
+    StreamsError,
+    TopologyTestDriver,
+    serdes,
+)
 from tests.unit.streams.bound import BoundTask
 
 
@@ -184,3 +193,23 @@ def test_what_is_forwarded_is_a_record() -> None:
     app.stream("in", **text).process(Pairs, **text).to("out")
     with pytest.raises(StreamsError, match=r"forward takes a Record.*not \('k', 'v'\)"):
         BoundTask(app).pipe("k", "v")
+
+
+class Undecided:
+    """Represents an answer without a truth: an array, or a missing value of pandas."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth of an array is ambiguous")
+
+
+@pytest.mark.parametrize("name", ["filter", "filter_not"])
+def test_an_answer_of_a_predicate_without_a_truth_goes_to_the_processing_handler(
+    name: str,
+) -> None:
+    app = App("a", processing_handler="skip")
+    stream = app.stream("in", key=serdes.string, value=serdes.string)
+    getattr(stream, name)(lambda k, v: v == "b" or Undecided()).to("out")
+    with TopologyTestDriver(app) as driver:
+        driver.topic("in").pipe_many([("k", "a"), ("k", "b"), ("k", "c")])
+        assert driver.topic("out").read_values() == (["b"] if name == "filter" else [])
+        assert driver.dropped == 2
