@@ -180,14 +180,14 @@ class Broker:
         self._close_stack.callback(storage.close)
         host = BrokerHost(self._disk, self.clock, self.scheduler, self._background)
         try:
-            self.dynamic_configs = DynamicConfigs(config, storage, self._pass_on_dynamic_configs)
+            self.dynamic_configs = DynamicConfigs(config, storage, self._apply_dynamic_configs)
             self.dynamic_configs.restore_features(self.features)
             self.config = config = self.dynamic_configs.effective_config()
             self.topics = TopicRegistry(storage, config, host, self._make_id)
             self._close_stack.callback(self.topics.close)
             self._close_stack.callback(self._background.close)  # before the files are closed
             self.topics.load_topics()
-            upkeep = LogMaintenance(self.topics.all_partitions, host)
+            upkeep = LogMaintenance(self.topics.list_all_partitions, host)
             self._close_stack.callback(upkeep.close)
             upkeep.start_timers(
                 config.log_retention_check_interval_ms,
@@ -297,7 +297,7 @@ class Broker:
         """Wait until somebody has requested that the broker stops."""
         await self._stop_requested.wait()
 
-    def _pass_on_dynamic_configs(self) -> None:
+    def _apply_dynamic_configs(self) -> None:
         self.config = self.services.config = self.dynamic_configs.effective_config()
         self.topics.apply_broker_config(self.config)
         self.coordinators.update_config(self.config)
@@ -309,7 +309,7 @@ class Broker:
 
     def _expire_producer_ids(self) -> None:
         now_ms, idle_ms = self.clock.now_ms(), self.config.producer_id_expiration_ms
-        for partition in self.topics.all_partitions():
+        for partition in self.topics.list_all_partitions():
             self._expired_producer_count += partition.producers.forget_idle_producers(
                 now_ms, idle_ms
             )

@@ -19,7 +19,11 @@ from coordinator.setting_limits import ALLOWED_WORDS, ORDERED_PAIRS, RANGES
 from coordinator.settings import INT32_MAX as _INT32_MAX
 from coordinator.settings import INT64_MAX as _INT64_MAX
 from coordinator.settings import ConfigType, Setting, split_list
-from coordinator.unused_settings import UNUSED_SETTINGS, find_objection, is_unused_setting
+from coordinator.unused_settings import (
+    UNUSED_SETTINGS,
+    explain_unsupported_value,
+    is_unused_setting,
+)
 
 log = logging.getLogger(__name__)
 
@@ -149,11 +153,13 @@ class BrokerConfig:
         for name, low, high in RANGES:
             value = getattr(self, name)
             if not low <= value <= high:
-                raise WrongSetting(f"{_dotted_name(name)}={value}: must be from {low} to {high}")
+                raise WrongSetting(f"{_to_dotted_name(name)}={value}: must be from {low} to {high}")
         for name, (_, words) in ALLOWED_WORDS.items():
             for word in split_list(getattr(self, name)):
                 if word not in words:
-                    raise WrongSetting(f"{_dotted_name(name)}={word}: must be {' or '.join(words)}")
+                    raise WrongSetting(
+                        f"{_to_dotted_name(name)}={word}: must be {' or '.join(words)}"
+                    )
         assignors = split_list(self.group_consumer_assignors)
         if not assignors or len(set(assignors)) < len(assignors):
             raise WrongSetting(
@@ -164,8 +170,8 @@ class BrokerConfig:
             low, high = getattr(self, low_name), getattr(self, high_name)
             if low > high:
                 raise WrongSetting(
-                    f"{_dotted_name(low_name)}={low}: "
-                    f"must not be above {_dotted_name(high_name)}={high}"
+                    f"{_to_dotted_name(low_name)}={low}: "
+                    f"must not be above {_to_dotted_name(high_name)}={high}"
                 )
         for kind in ("consumer", "streams"):
             beat, session = (
@@ -174,8 +180,8 @@ class BrokerConfig:
             )
             if getattr(self, beat) >= getattr(self, session):
                 raise WrongSetting(
-                    f"{_dotted_name(beat)}={getattr(self, beat)}: must be below "
-                    f"{_dotted_name(session)}={getattr(self, session)}"
+                    f"{_to_dotted_name(beat)}={getattr(self, beat)}: must be below "
+                    f"{_to_dotted_name(session)}={getattr(self, session)}"
                 )
 
     def _check_supported_by_single_broker(self) -> None:
@@ -204,12 +210,12 @@ class BrokerConfig:
         """
         values: dict[str, Any] = dict(given)
         unused: list[str] = []
-        for name, value in _convert_time_units(_convert_broker_id(settings)).items():
+        for name, value in _convert_time_units_to_ms(_convert_broker_id(settings)).items():
             field = name.strip().replace(".", "_")
             if field in _SETTING_TYPES:
                 values[field] = _parse_value(name, value, _SETTING_TYPES[field])
             elif is_unused_setting(name.strip()):
-                objection = find_objection(name.strip(), str(value))
+                objection = explain_unsupported_value(name.strip(), str(value))
                 if objection is not None:
                     raise WrongSetting(f"{name}={value}: {objection}")
                 unused.append(name.strip())
@@ -247,7 +253,7 @@ class BrokerConfig:
         """Return whether `group.coordinator.rebalance.protocols` has the streams protocol."""
         return "streams" in split_list(self.group_coordinator_rebalance_protocols)
 
-    def setting_text(self, field: str) -> str:
+    def format_setting(self, field: str) -> str:
         """Return the value of a setting, given by field name, as Kafka writes it."""
         return _format_value(getattr(self, field))
 
@@ -277,7 +283,7 @@ TIME_UNIT_ALIASES = {
 
 
 def _suggest_name(name: str) -> str:
-    known = [*map(_dotted_name, _SETTING_TYPES), *TIME_UNIT_ALIASES, *sorted(UNUSED_SETTINGS)]
+    known = [*map(_to_dotted_name, _SETTING_TYPES), *TIME_UNIT_ALIASES, *sorted(UNUSED_SETTINGS)]
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]}?" if near else "it is not a setting of this broker"
 
@@ -296,7 +302,7 @@ def _convert_broker_id(settings: Mapping[str, object]) -> Mapping[str, object]:
     return found
 
 
-def _convert_time_units(settings: Mapping[str, object]) -> dict[str, object]:
+def _convert_time_units_to_ms(settings: Mapping[str, object]) -> dict[str, object]:
     """Return the settings with those in minutes or hours replaced by those in milliseconds.
 
     A negative number, which means no limit, is kept as it is. Raises: WrongSetting.
@@ -321,7 +327,7 @@ def _create_setting(name: str, annotation: str, default: object) -> Setting:
     return Setting(kind, _format_value(default), low, high, words)
 
 
-def _dotted_name(field: str) -> str:
+def _to_dotted_name(field: str) -> str:
     return field.replace("_", ".")
 
 

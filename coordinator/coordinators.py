@@ -86,9 +86,9 @@ class Coordinators:
         self._streams_config = _create_streams_group_config(config)
         self.groups = self._create_group_service(config, clock, scheduler, background)
         self.deleted_topics = DeletedTopicCleanup(
-            self.groups.offsets, self.groups.sliced_executor, scheduler, topics.release_deleted_name
+            self.groups.offsets, self.groups.sliced_executor, scheduler, topics.free_deleted_name
         )
-        topics.forget_offsets = self.deleted_topics.forget_offsets
+        topics.forget_offsets_of_topics = self.deleted_topics.forget_offsets_of_topics
         self.groups.offsets.deleted_while_failed = topics.deleted_while_failed
         self.groups.offsets.save_deleted_while_failed = topics.write_topic_list
         producer_ids = ProducerIdState()
@@ -124,7 +124,7 @@ class Coordinators:
             _create_classic_group_config(config),
             _create_offset_config(config),
             self.consumer_config,
-            self._group_settings,
+            self._resolve_consumer_group_settings,
             self._streams_config,
             self._resolve_streams_group_settings,
             self._topics,
@@ -152,7 +152,7 @@ class Coordinators:
         Long loads go on afterwards, while requests are answered (see `shard.loading`).
         """
         self._producer_ids.replay_log()
-        self.deleted_topics.forget_offsets(tuple(self._topics.forgetting))
+        self.deleted_topics.forget_offsets_of_topics(tuple(self._topics.forgetting))
         self._loader.load_shards(
             [*self.groups.list_shard_loaders(), *self.transactions.begin_loading()]
         )
@@ -181,7 +181,7 @@ class Coordinators:
         """
         self._loader.load_shards([self._find_coordinator_of_topic(topic).elect_shard(index)])
 
-    def _group_settings(self, group_id: str) -> ConsumerGroupSettings:
+    def _resolve_consumer_group_settings(self, group_id: str) -> ConsumerGroupSettings:
         configs = self._group_configs(group_id)
         return (
             self.consumer_config.resolve_settings(configs)
@@ -199,8 +199,8 @@ class Coordinators:
 
     def close(self) -> None:
         """Cancel loads and timers of all shards."""
-        self._loader.close()
-        self.deleted_topics.close()
+        self._loader.stop_loading()
+        self.deleted_topics.cancel_retry()
         self.groups.close()
         self.transactions.close()
 

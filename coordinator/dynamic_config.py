@@ -140,7 +140,7 @@ class DynamicConfigs:
         """Return the layered values of a broker setting, the effective one first."""
         name = field.replace("_", ".")
         default = BROKER_SETTINGS[field].default
-        static = self._static_config.setting_text(field)
+        static = self._static_config.format_setting(field)
         synonyms = []
         if name in self._this_broker_configs:
             synonyms.append(

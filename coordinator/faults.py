@@ -38,10 +38,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePath
+from typing import TypeAlias
 
 from kio.schema.index import api_key_map
 
 from coordinator.errors import Code
+
+WritableByteCount: TypeAlias = int
+
+MustFail: TypeAlias = bool
+
+IsStruck: TypeAlias = bool
 
 REQUEST_ACTIONS = frozenset(
     {"delay", "lose-request", "lose-answer", "cut-before", "cut-after", "error"}
@@ -160,7 +167,7 @@ class FaultRule:
         """Remove this fault; nothing happens if it is removed already."""
         self._remove(self)
 
-    def count_match_and_tell_if_struck(self) -> bool:
+    def count_match(self) -> IsStruck:
         """Count one more match and return whether the fault strikes it.
 
         Called under the lock of its `Faults`.
@@ -233,28 +240,21 @@ class Faults:
             for rule in self.request_rules:
                 fault = rule.fault
                 assert isinstance(fault, RequestFault)
-                if (
-                    fault.matches_request(api_key, client_id)
-                    and rule.count_match_and_tell_if_struck()
-                ):
+                if fault.matches_request(api_key, client_id) and rule.count_match():
                     return fault
         return None
 
-    def count_disk_call_and_tell_if_failing(self, action: str, path: PurePath) -> bool:
+    def count_disk_call(self, action: str, path: PurePath) -> MustFail:
         """Count a call on a file in the rules that match it; return whether the call fails."""
         with self._lock:
             for rule in self.disk_rules:
                 fault = rule.fault
                 assert isinstance(fault, DiskFault)
-                if (
-                    fault.action == action
-                    and fault.matches_path(path)
-                    and rule.count_match_and_tell_if_struck()
-                ):
+                if fault.action == action and fault.matches_path(path) and rule.count_match():
                     return True
         return False
 
-    def use_up_writable_bytes(self, size_bytes: int, path: PurePath) -> int:
+    def take_disk_space(self, size_bytes: int, path: PurePath) -> WritableByteCount:
         """Return how many of the bytes may be written: fewer than all on a full disk."""
         with self._lock:
             for rule in self.disk_rules:

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from coordinator.log.batch import RecordBatch, parse_header
-from coordinator.log.checkpoint import forget_saved_segments, read_checkpoint
+from coordinator.log.checkpoint import read_checkpoint, remove_segments_from_checkpoint
 from coordinator.log.cleaner.rebuild_batch import build_empty_batch
 from coordinator.log.damage import find_damage_end, has_whole_batch
 from coordinator.log.data_directory import is_data_directory, read_partition_metadata
@@ -129,7 +129,7 @@ def _replace_damaged_batch(
     if disk.file_size(original) is not None:
         raise NotRepaired(f"{original} is there already: move it away")
     disk.replace_file(original, data)
-    forget_saved_segments(disk, path.parent, topic_id)
+    remove_segments_from_checkpoint(disk, path.parent, topic_id)
     disk.replace_file(path, data[:position] + empty + rest)
     return RepairResult(position, end, first_offset, end_offset, original)
 

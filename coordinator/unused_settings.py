@@ -21,7 +21,7 @@ def is_unused_setting(name: str) -> bool:
     return name in UNUSED_SETTINGS or name.startswith(_SECURITY_PREFIXES)
 
 
-def find_objection(name: str, value: str) -> str | None:
+def explain_unsupported_value(name: str, value: str) -> str | None:
     """Return why an unused setting can't have a value; None if it may."""
     if name.startswith(_SECURITY_PREFIXES):
         return _explain_unless_allowed(("", "none"), _NOT_SECURE, value.strip())

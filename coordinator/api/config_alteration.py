@@ -95,7 +95,7 @@ class _AlterableBroker:
 
     def __init__(self, name: str, context: RequestContext) -> None:
         if name:
-            check_node_id(name, context, "Unexpected broker id, expected {}, but received {}")
+            require_own_node_id(name, context, "Unexpected broker id, expected {}, but received {}")
         self._name = name
         self._context = context
         self.configs = context.services.dynamic_configs.configs_of_resource(
@@ -107,7 +107,7 @@ class _AlterableBroker:
         return BROKER_SETTINGS[field].kind if field in BROKER_SETTINGS else None
 
     def default_value(self, key: str) -> str:
-        return self._context.services.config.setting_text(key.replace(".", "_"))
+        return self._context.services.config.format_setting(key.replace(".", "_"))
 
     def validate_configs(self, configs: Configs) -> Configs:
         unknown = [key for key in configs if not _is_broker_setting(key)]
@@ -188,7 +188,7 @@ def find_alterable_resource(kind: int, name: str, context: RequestContext) -> Al
     raise Refused(Code.INVALID_REQUEST, f"Unknown resource type {kind}")
 
 
-def check_node_id(name: str, context: RequestContext, message_format: str) -> None:
+def require_own_node_id(name: str, context: RequestContext, message_format: str) -> None:
     """Raise Refused(INVALID_REQUEST) if the name is not this broker's node id."""
     own = context.services.config.node_id
     if not name.removeprefix("-").isdecimal():

@@ -78,18 +78,18 @@ def _build_response(
 ) -> ConsumerGroupHeartbeatResponse | EncodedResponse:
     arguments = context.response_type, answer.member_id, answer.epoch, answer.heartbeat_interval_ms
     if answer.assigned is None:
-        return _encode_unchanged(*arguments)
+        return _encode_answer_without_assignment(*arguments)
     assigned = [
         {"topic_id": topic_id, "partitions": sorted(epochs)}
         for topic_id, epochs in answer.assigned.items()
     ]
-    response: ConsumerGroupHeartbeatResponse = _build_success(
+    response: ConsumerGroupHeartbeatResponse = _build_success_response(
         *arguments, {"topic_partitions": assigned}
     )
     return response
 
 
-def _build_success(
+def _build_success_response(
     response_type: type, member_id: str, epoch: int, interval_ms: int, assignment: Any
 ) -> Any:
     return build_entity(
@@ -106,10 +106,12 @@ def _build_success(
 
 
 @lru_cache(4_096)  # most responses to a member equal the one before
-def _encode_unchanged(
+def _encode_answer_without_assignment(
     response_type: type, member_id: str, epoch: int, interval_ms: int
 ) -> EncodedResponse:
-    return encode_for_reuse(_build_success(response_type, member_id, epoch, interval_ms, None))
+    return encode_for_reuse(
+        _build_success_response(response_type, member_id, epoch, interval_ms, None)
+    )
 
 
 def _to_checked_command(
@@ -122,14 +124,14 @@ def _to_checked_command(
         and request.topic_partitions is None
         and request.subscribed_topic_names is None
     ):
-        return _to_kept_command(request, context.version, assignors, *client)
+        return _to_cached_command(request, context.version, assignors, *client)
     _check_request(request, context.version, assignors)
     new_id = None if request.member_id else context.services.coordinators.new_id()
     return _to_command(request, *client, new_id)
 
 
 @lru_cache(4_096)  # most requests of a member equal the one before
-def _to_kept_command(
+def _to_cached_command(
     request: ConsumerGroupHeartbeatRequest,
     version: int,
     assignors: tuple[str, ...],

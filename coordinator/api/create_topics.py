@@ -41,7 +41,7 @@ ValidConfigs: TypeAlias = Mapping[str, str]
 def handle_request(
     request: CreateTopicsRequest, context: RequestContext[CreateTopicsResponse]
 ) -> CreateTopicsResponse:
-    if _count_all_partitions(request, context) > PARTITIONS_MAX:
+    if _count_requested_partitions(request, context) > PARTITIONS_MAX:
         message = "Excessively large number of partitions per request."
         return _refuse_with_message(request, context, Refused(Code.POLICY_VIOLATION, message))
     times_named = Counter(topic.name for topic in request.topics)
@@ -70,7 +70,7 @@ def _refuse_with_message(
     )
 
 
-def _count_all_partitions(request: CreateTopicsRequest, context: RequestContext) -> int:
+def _count_requested_partitions(request: CreateTopicsRequest, context: RequestContext) -> int:
     default = context.services.config.num_partitions
     return sum(
         len(asked.assignments) or (default if asked.num_partitions == -1 else asked.num_partitions)
@@ -123,7 +123,7 @@ def _validate_new_topic(
         raise Refused(Code.INVALID_REQUEST, message)
     context.services.topics.check_new_name(requested.name, planned)
     configs = validate_topic_configs({config.name: config.value for config in requested.configs})
-    return _count_partitions(requested, context), configs
+    return _decide_partition_count(requested, context), configs
 
 
 def _build_created_topic(
@@ -146,14 +146,14 @@ def _build_created_topic(
     }
 
 
-def _count_partitions(requested: CreatableTopic, context: RequestContext) -> int:
+def _decide_partition_count(requested: CreatableTopic, context: RequestContext) -> PartitionCount:
     """Return the number of partitions that a topic shall have.
 
     Raises: Refused for invalid numbers, and for ones that need more brokers.
     """
     config = context.services.config
     if requested.assignments:
-        return _count_assigned_partitions(requested, config.node_id)
+        return _validate_assigned_partitions(requested, config.node_id)
     _check_positive_factor(requested.replication_factor)
     if requested.num_partitions < -1 or requested.num_partitions == 0:
         raise Refused(
@@ -189,7 +189,7 @@ def _check_positive_factor(factor: int) -> None:
         )
 
 
-def _count_assigned_partitions(requested: CreatableTopic, node_id: int) -> int:
+def _validate_assigned_partitions(requested: CreatableTopic, node_id: int) -> PartitionCount:
     for what, number in (
         ("replication factor", requested.replication_factor),
         ("numPartitions", requested.num_partitions),

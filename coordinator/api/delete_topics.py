@@ -105,12 +105,12 @@ def _delete_topics(
                 )
             continue
         try:
-            _check_reference(each, times)
+            _check_topic_reference(each, times)
             found = _require_topic(each, topic)
         except Refused as refused:
             yield _build_topic_result(*each, refused.outcome)
         else:
-            yield _build_topic_result(found.name, found.id, _try_delete(found, context))
+            yield _build_topic_result(found.name, found.id, _try_delete_topic(found, context))
 
 
 def _find_topic(requested: _RequestedTopic, context: RequestContext) -> BrokerTopic | None:
@@ -120,7 +120,7 @@ def _find_topic(requested: _RequestedTopic, context: RequestContext) -> BrokerTo
     )
 
 
-def _check_reference(requested: _RequestedTopic, times_named: int) -> None:
+def _check_topic_reference(requested: _RequestedTopic, times_named: int) -> None:
     """Raise Refused(INVALID_REQUEST) unless exactly a name or an id is given, and only once."""
     if requested.name is not None and requested.topic_id is not None:
         message = "You may not specify both topic name and topic id."
@@ -142,7 +142,7 @@ def _require_topic(requested: _RequestedTopic, topic: BrokerTopic | None) -> Bro
     raise Refused(Code.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
-def _try_delete(topic: BrokerTopic, context: RequestContext) -> Outcome:
+def _try_delete_topic(topic: BrokerTopic, context: RequestContext) -> Outcome:
     """Delete the topic and return the outcome: SUCCESS, or why it was not deleted."""
     try:
         if topic.is_internal:

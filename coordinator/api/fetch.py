@@ -193,13 +193,13 @@ class _WaitingFetch:
     def _retry_if_waiting(self) -> None:
         self._is_woken = False
         if not self.answer.done():
-            self._read_and_answer(lambda attempt: attempt.is_enough)
+            self._read_and_answer_if(lambda attempt: attempt.is_enough)
 
     def _answer_at_deadline(self) -> None:
         if not self.answer.done():
-            self._read_and_answer(lambda attempt: True)
+            self._read_and_answer_if(lambda attempt: True)
 
-    def _read_and_answer(self, is_enough: Callable[[_ReadAttempt], bool]) -> None:
+    def _read_and_answer_if(self, is_enough: Callable[[_ReadAttempt], bool]) -> None:
         try:
             attempt = _read_partitions(self._fetch, self._limits, self._context.services.topics)
             # If fewer partitions are found than when the wait began, one has been deleted.

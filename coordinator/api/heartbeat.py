@@ -36,9 +36,9 @@ def handle_request(
             request.generation_id,
         )
     )
-    return _encode_code(context.response_type, code)
+    return _encode_code_response(context.response_type, code)
 
 
 @cache  # there are only a few codes in a few versions
-def _encode_code(response_type: type, code: Code) -> EncodedResponse:
+def _encode_code_response(response_type: type, code: Code) -> EncodedResponse:
     return encode_for_reuse(build_entity(response_type, {"error_code": code}))

@@ -19,12 +19,12 @@ from coordinator.api.config_alteration import (
     Configs,
     alter_each_resource,
     build_resource_result,
-    check_node_id,
     create_null_values_error,
     find_alterable_resource,
+    require_own_node_id,
 )
 from coordinator.api.context import RequestContext
-from coordinator.api.loggers import check_level, set_level
+from coordinator.api.loggers import check_logger_level, set_logger_level
 from coordinator.dynamic_config import ResourceType
 from coordinator.errors import Code, Outcome, Refused
 from coordinator.settings import ConfigType, split_list
@@ -129,7 +129,7 @@ def _alter_logger_levels(
     resource: AlterConfigsResource, context: RequestContext, *, validate_only: bool
 ) -> None:
     unexpected = "Unexpected node id. Expected {}, but received {}"
-    check_node_id(resource.resource_name, context, unexpected)
+    require_own_node_id(resource.resource_name, context, unexpected)
     levels = {}
     for each in resource.configs:
         operation: int = each.config_operation
@@ -138,8 +138,8 @@ def _alter_logger_levels(
             message = f"{name} operation is not allowed for the BROKER_LOGGER resource"
             raise Refused(Code.INVALID_REQUEST, message)
         level = each.value if operation == AlterOperation.SET else None
-        check_level(each.name, level)
+        check_logger_level(each.name, level)
         levels[each.name] = level
     if not validate_only:
         for name, level in levels.items():
-            set_level(name, level)
+            set_logger_level(name, level)

@@ -36,7 +36,7 @@ def kafka_level_of(logger: logging.Logger) -> str:
     return next((name for name in names if _LEVELS[name] >= level), "FATAL")
 
 
-def check_level(name: str, level: str | None) -> None:
+def check_logger_level(name: str, level: str | None) -> None:
     """Raise Refused for a logger that doesn't exist, or a level that can't be set.
 
     Level None stands for the level of the logger's parent.
@@ -54,6 +54,6 @@ def check_level(name: str, level: str | None) -> None:
         )
 
 
-def set_level(name: str, level: str | None) -> None:
+def set_logger_level(name: str, level: str | None) -> None:
     """Set the level of a logger; None lets it take its parent's."""
     logging.getLogger(name).setLevel(logging.NOTSET if level is None else _LEVELS[level])

@@ -70,14 +70,14 @@ def handle_request(
     )
     codes: list[Code] = []
     if requested.offsets:
-        retention_ms = _retention_ms(request, context.version)
+        retention_ms = _requested_retention_ms(request, context.version)
         command = OffsetCommitCommand(
             request.group_id, requested.offsets, retention_ms=retention_ms
         )
         try:
             codes = _commit_offsets(command, committer, context)
         except Refused as error:
-            codes = requested.refuse_all(error.code)
+            codes = requested.build_refusal_codes(error.code)
     if len(codes) <= CACHED_PARTITIONS_MAX and requested.all_known and not any(codes):
         return _encode_all_committed(context.response_type, requested.requested_partitions)
     return context.build_response(topics=requested.build_topics(codes))
@@ -131,7 +131,7 @@ def build_error_response(
     return context.build_response(topics=[{"name": offsets.topic, "partitions": partitions}])
 
 
-def _retention_ms(request: OffsetCommitRequest, version: int) -> int | None:
+def _requested_retention_ms(request: OffsetCommitRequest, version: int) -> int | None:
     if version > 4:
         return None
     wanted_ms = to_ms(request.retention_time)  # type: ignore[attr-defined]  # up to version 4

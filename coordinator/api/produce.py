@@ -149,7 +149,7 @@ def _append_batch(
         if refused.code in _CODES_WITHOUT_START_OFFSET:
             start_offset = -1
         elif refused.code == Code.INVALID_TIMESTAMP and partition is not None:
-            refused = _add_accepted_times(refused, batch, partition, context)
+            refused = _add_wrong_timestamps_to_refusal(refused, batch, partition, context)
         return _build_failed_partition(requested.index, refused, start_offset)
     return {
         "index": requested.index,
@@ -160,7 +160,7 @@ def _append_batch(
     }
 
 
-def _add_accepted_times(
+def _add_wrong_timestamps_to_refusal(
     refusal: Refused, batch: RecordBatch, partition: PartitionLog, context: RequestContext
 ) -> Refused:
     """Return the refusal of a batch, naming records whose timestamps aren't accepted now."""

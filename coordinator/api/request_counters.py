@@ -30,14 +30,16 @@ class ApiCounters:
     errors: dict[int, int] = field(default_factory=dict)  # by code
     waiting: int = 0  # requests whose answer comes later
 
-    def count_queued(self, arrived_ns: int, begin_ns: int, end_ns: int) -> None:
+    def count_queued_request(self, arrived_ns: int, begin_ns: int, end_ns: int) -> None:
         """Count a request that waited behind others of its connection, and was answered at once."""
         self.total_times.record_ns(end_ns - arrived_ns)
         self.queue_times.record_ns(begin_ns - arrived_ns)
         self.work_times.record_ns(end_ns - begin_ns)
         self.wait_times.record_ns(0)
 
-    def count_late(self, arrived_ns: int, begin_ns: int, waiting_ns: int, end_ns: int) -> None:
+    def count_late_answer(
+        self, arrived_ns: int, begin_ns: int, waiting_ns: int, end_ns: int
+    ) -> None:
         """Count a request whose answer has come later; `arrived_ns` is 0 if it never queued."""
         arrived_ns = arrived_ns or begin_ns
         self.total_times.record_ns(end_ns - arrived_ns)

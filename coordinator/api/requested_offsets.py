@@ -44,7 +44,7 @@ class RequestedOffsets:
         self._topics = topics
         self._known_codes: list[list[Code | None]] = []  # None: the code of the next of `offsets`
         self.all_known = True
-        self.columns = columns = _read_columns(topics, found_topics)
+        self.columns = columns = _try_read_columns(topics, found_topics)
         if columns is not None:
             self.offsets: Collection[OffsetToCommit] = columns
             self._known_codes.append([None] * len(columns.partitions))
@@ -66,7 +66,7 @@ class RequestedOffsets:
                     self.all_known = False
             self._known_codes.append(codes)
 
-    def refuse_all(self, code: Code) -> list[Code]:
+    def build_refusal_codes(self, code: Code) -> list[Code]:
         """Return the codes of `offsets` where the group or transaction refuses them with `code`."""
         return [translate_coordinator_code(code)] * len(self.offsets)
 
@@ -116,7 +116,7 @@ def _build_topic_result(topic: RequestedTopic, codes: Iterable[Code]) -> dict[st
     }
 
 
-def _read_columns(
+def _try_read_columns(
     topics: Sequence[RequestedTopic], found_topics: Sequence[BrokerTopic | None]
 ) -> OffsetColumns | None:
     """Read the offsets of a request as columns.

@@ -34,7 +34,7 @@ from coordinator.wire.codec import (
     EncodedResponse,
     MalformedRequest,
     RequestHeader,
-    cache_frames,
+    create_cached_frame_reader,
     encode_response,
     load_schema,
     read_correlation_id,
@@ -157,7 +157,7 @@ class Router:
             header = read_request_header(frame)
             route = self._add_route(header, frame[:API_BYTES])
             if route is None:
-                return self._refuse_version(header, client_host)
+                return self._encode_unsupported_version_answer(header, client_host)
         request, context = route.read_frame(frame, client_host)
         try:
             if fault_code is not None:
@@ -173,9 +173,11 @@ class Router:
                 return self._await_response(response, route, request, context, frame, times_ns)
         except Exception as error:
             response = self._build_error_response(error, route, request, context)
-        answer = None if response is None else _encode_and_count(frame, context, response, route)
+        answer = (
+            None if response is None else _encode_and_count_errors(frame, context, response, route)
+        )
         if arrived_ns:
-            route.counters.count_queued(arrived_ns, begin_ns, self._read_ns())
+            route.counters.count_queued_request(arrived_ns, begin_ns, self._read_ns())
         else:
             route.counters.plain_times.record_ns(self._read_ns() - begin_ns)
         return answer
@@ -212,8 +214,10 @@ class Router:
             response = self._build_error_response(error, route, request, context)
         finally:
             route.counters.waiting -= 1
-        answer = None if response is None else _encode_and_count(frame, context, response, route)
-        route.counters.count_late(*times_ns, self._read_ns())
+        answer = (
+            None if response is None else _encode_and_count_errors(frame, context, response, route)
+        )
+        route.counters.count_late_answer(*times_ns, self._read_ns())
         return answer
 
     def _build_error_response(
@@ -257,12 +261,12 @@ class Router:
             )
         read_frame = self._create_frame_reader(api, header.version, schema)
         if getattr(api, "CACHES_REQUESTS", False):
-            read_frame = cache_frames(frame_start, read_frame)
+            read_frame = create_cached_frame_reader(frame_start, read_frame)
         route = self._routes[frame_start] = Route(
             schema.response_type,
             read_frame,
             api.handle_request,
-            getattr(api, "build_error_response", _refuse_with_code),
+            getattr(api, "build_error_response", _build_top_level_error_response),
             self._services.request_counters.get_or_add_counters(
                 api.API_KEY, schema.request_type.__name__.removesuffix("Request")
             ),
@@ -287,7 +291,7 @@ class Router:
             return reader
         return read_frame
 
-    def _refuse_version(self, header: RequestHeader, client_host: str) -> Answer:
+    def _encode_unsupported_version_answer(self, header: RequestHeader, client_host: str) -> Answer:
         """Encode the answer UNSUPPORTED_VERSION to an ApiVersions request of an unknown version.
 
         Newer clients first send their newest version, and understand the answer in version 0.
@@ -301,7 +305,9 @@ class Router:
         return encode_response(header.correlation_id, response)
 
 
-def _encode_and_count(frame: bytes, context: RequestContext, response: Any, route: Route) -> Answer:
+def _encode_and_count_errors(
+    frame: bytes, context: RequestContext, response: Any, route: Route
+) -> Answer:
     """Encode the response to a frame, and count its error codes.
 
     Raises: Disconnect if the client's version can't express it.
@@ -322,6 +328,6 @@ def _encode_and_count(frame: bytes, context: RequestContext, response: Any, rout
         raise Disconnect(f"{name}: what it should say can't be written") from error
 
 
-def _refuse_with_code(request: Any, context: RequestContext, code: Code) -> Any:
+def _build_top_level_error_response(request: Any, context: RequestContext, code: Code) -> Any:
     """Return a response with `code` at the top, for API files that build no other."""
     return context.build_response(error_code=code)

@@ -58,7 +58,9 @@ def handle_request(
     except Refused as refused:
         return _refuse_with_message(context, refused)
     problems = create_internal_topics(context.services.topics, answer.topics_to_create)
-    return encode_streams_answer(context.response_type, _add_creation_problems(answer, problems))
+    return encode_streams_answer(
+        context.response_type, _add_creation_problems_to_status(answer, problems)
+    )
 
 
 def build_error_response(
@@ -192,7 +194,7 @@ def _to_offsets(offsets: Iterable[TaskOffset] | None) -> Mapping[TaskId, int] | 
 # Responses
 
 
-def _add_creation_problems(
+def _add_creation_problems_to_status(
     answer: StreamsHeartbeatAnswer, problems: Mapping[str, str]
 ) -> StreamsHeartbeatAnswer:
     """Return the answer with what kept missing topics from being created in its status."""

@@ -29,7 +29,7 @@ def encode_streams_answer(response_type: type, answer: StreamsHeartbeatAnswer) -
     """Encode the answer to a heartbeat that was not refused."""
     if answer.endpoints is None:
         if answer.assigned is None and not answer.statuses:
-            return _encode_unchanged(
+            return _encode_unchanged_answer(
                 response_type,
                 answer.member_id,
                 answer.epoch,
@@ -43,7 +43,7 @@ def encode_streams_answer(response_type: type, answer: StreamsHeartbeatAnswer) -
 
 
 @lru_cache(16_384)  # most answers to a member equal the one before
-def _encode_unchanged(
+def _encode_unchanged_answer(
     response_type: type,
     member_id: str,
     epoch: int,

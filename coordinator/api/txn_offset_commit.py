@@ -45,7 +45,7 @@ def handle_request(
         try:
             codes = _stage_offsets(request, context, requested.offsets)
         except Refused as error:
-            codes = requested.refuse_all(
+            codes = requested.build_refusal_codes(
                 _translate_loading_code_for_old_clients(error.code, context.version)
             )
     return context.build_response(topics=requested.build_topics(codes))

@@ -142,9 +142,5 @@ class _IncrementalFetchContext:
         if session.epoch != next_epoch(self._epoch):
             # Another connection has sent a request of the same session meanwhile.
             return FetchAnswer(session.id, [], Code.INVALID_FETCH_SESSION_EPOCH)
-        changed = [
-            result
-            for result in results
-            if session.record_outcome_and_tell_if_new(result[0], result[1])
-        ]
+        changed = [result for result in results if session.record_outcome(result[0], result[1])]
         return FetchAnswer(session.id, changed)

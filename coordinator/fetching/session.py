@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from uuid import UUID
+
+HasNews: TypeAlias = bool  # whether the client must be told
 
 FULL_EPOCH = 0  # a full request that begins a session
 NO_SESSION_EPOCH = -1  # a full request outside a session, which ends one
@@ -102,9 +104,7 @@ class FetchSession:
     def advance_epoch(self) -> None:
         self.epoch = next_epoch(self.epoch)
 
-    def record_outcome_and_tell_if_new(
-        self, partition: FetchPartition, outcome: PartitionOutcome
-    ) -> bool:
+    def record_outcome(self, partition: FetchPartition, outcome: PartitionOutcome) -> HasNews:
         """Record the outcome of reading a partition; return whether it has news for the client.
 
         A partition that had records goes to the end of the order.

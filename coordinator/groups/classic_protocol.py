@@ -84,7 +84,7 @@ class ClassicProtocolService:
             self._classic_membership.handle_join(
                 command, on_answer, tombstones=build_streams_group_tombstones(streams_group)
             )
-            self._streams_executor.drop_group(shard, group_id)
+            self._streams_executor.cancel_timers_and_drop_state(shard, group_id)
         elif group is None:
             self._classic_membership.handle_join(command, on_answer)
         elif group.members:
@@ -93,7 +93,7 @@ class ClassicProtocolService:
             self._classic_membership.handle_join(
                 command, on_answer, tombstones=build_consumer_group_tombstones(group)
             )
-            self._consumer_executor.drop_group(shard, group_id)
+            self._consumer_executor.cancel_timers_and_drop_state(shard, group_id)
 
     def _join_consumer_group(
         self, shard: GroupShard, group: ConsumerGroup, command: JoinGroup

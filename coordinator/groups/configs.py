@@ -213,7 +213,7 @@ def group_config_default(name: str, broker_config: BrokerConfig) -> str:
     """
     config = GROUP_CONFIGS[name]
     field = config.from_broker.replace(".", "_")
-    return broker_config.setting_text(field) if field in BROKER_SETTINGS else config.default
+    return broker_config.format_setting(field) if field in BROKER_SETTINGS else config.default
 
 
 def _check_session_timeout(

@@ -42,7 +42,7 @@ class GroupCounters:
         self.rebalance_times.record_ms(elapsed_ms)
         self.rebalance_max_ms.record_value(elapsed_ms, now_ms)
 
-    def count_change(self, group_id: str, members_before: int, members_now: int) -> None:
+    def count_member_changes(self, group_id: str, members_before: int, members_now: int) -> None:
         """Count a group that came or went, and its members; -1 stands for no group."""
         if members_now == members_before:
             return

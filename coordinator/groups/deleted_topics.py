@@ -46,16 +46,16 @@ class DeletedTopicCleanup:
         self._on_forgotten = on_forgotten
         self._queued_names: set[str] = set()  # for the next sweep
         self._retry_timer: Timer | None = None
-        offsets.on_deleted_topics = self.forget_offsets
+        offsets.on_deleted_topics = self.forget_offsets_of_topics
         self._is_running = False
         self._waiting_callbacks: list[Callable[[Exception | None], None]] = []
 
-    def forget_offsets(self, topic_names: Iterable[str]) -> None:
+    def forget_offsets_of_topics(self, topic_names: Iterable[str]) -> None:
         """Delete the offsets of these topics, in slices; a few are deleted before this returns."""
         self._queued_names.update(topic_names)
         if self._queued_names and not self._is_running:
             self._is_running = True
-            self._sliced_executor.run_in_slices(self._forget_all(), self._finish_sweeps)
+            self._sliced_executor.run_in_slices(self._forget_queued_topics(), self._finish_sweeps)
 
     def notify_when_idle(self, callback: Callable[[Exception | None], None]) -> None:
         """Call back when nothing is left to delete, with None or the error that ended the work.
@@ -67,7 +67,7 @@ class DeletedTopicCleanup:
         else:
             callback(None)
 
-    def _forget_all(self) -> Sliced[None]:
+    def _forget_queued_topics(self) -> Sliced[None]:
         while self._queued_names:
             names, self._queued_names = self._queued_names, set()
             yield from self._offsets.forget_topics_in_slices(names)
@@ -82,9 +82,9 @@ class DeletedTopicCleanup:
     def _retry_refused_tombstones(self) -> None:
         """Forget the offsets of the deleted topics whose tombstones were refused before."""
         self._retry_timer = None
-        self.forget_offsets(self._offsets.pop_topics_with_refused_tombstones())
+        self.forget_offsets_of_topics(self._offsets.pop_topics_with_refused_tombstones())
 
-    def close(self) -> None:
+    def cancel_retry(self) -> None:
         """Cancel the next retry."""
         if self._retry_timer is not None:
             self._retry_timer.cancel()

@@ -60,9 +60,9 @@ class OffsetExpiry:
         """
         self._timers.cancel_timer(shard_index)
 
-    def close(self) -> None:
+    def cancel_all_sweeps(self) -> None:
         """Cancel all sweeps."""
-        self._timers.close()
+        self._timers.cancel_all_timers()
         self._sweeps.clear()
 
     def _begin_sweep_or_run_slice(self, key: int) -> None:
@@ -110,8 +110,8 @@ class OffsetExpiry:
         before = {group_id: shard.count_members(group_id) for group_id in deleted_group_ids}
         shard.log.append_in_batches(records)
         for group_id in deleted_group_ids:
-            shard.count_group_change(group_id, before[group_id])
-            shard.drop_group(group_id)
+            shard.count_member_changes_since(group_id, before[group_id])
+            shard.drop_transient_states(group_id)
         shard.offset_counters.expirations += expirations
         return max_count
 

@@ -204,8 +204,8 @@ class GroupOffsets:
             shard.log.append_in_batches(
                 [*some, *build_tombstones_of_emptied_group(shard, group_id)]
             )
-            shard.count_group_change(group_id, before)
-            shard.drop_group(group_id)
+            shard.count_member_changes_since(group_id, before)
+            shard.drop_transient_states(group_id)
         finally:
             shard.deleting_group_ids.discard(group_id)
 
@@ -223,9 +223,9 @@ class GroupOffsets:
 
         None of the topics may be made again before this is done: offsets that are committed for it
         meanwhile might go as well. A shard that is being loaded or has resigned keeps their names
-        (see `forget_topics_after_load`), and so does one whose log refuses a tombstone (see
-        `pop_topics_with_refused_tombstones`). A damaged shard serves no offsets: it deletes them
-        when it loads again (see `forget_deleted_while_failed`).
+        (see `forget_topics_deleted_during_load`), and so does one whose log refuses a tombstone
+        (see `pop_topics_with_refused_tombstones`). A damaged shard serves no offsets: it deletes
+        them when it loads again (see `forget_topics_deleted_while_failed`).
         """
         for index, shard in enumerate(self._shards.all):
             if shard.log.coordinator_state is CoordinatorState.ACTIVE:
@@ -248,7 +248,7 @@ class GroupOffsets:
             else:
                 shard.deleted_topics.update(topics)
 
-    def forget_topics_after_load(self, shard: GroupShard) -> None:
+    def forget_topics_deleted_during_load(self, shard: GroupShard) -> None:
         """Delete the offsets of topics that were deleted while the shard was being loaded.
 
         It is active now, or has failed.
@@ -257,7 +257,7 @@ class GroupOffsets:
         if names:
             self.on_deleted_topics(names)
 
-    def forget_deleted_while_failed(self, shard_index: int) -> None:
+    def forget_topics_deleted_while_failed(self, shard_index: int) -> None:
         """Delete the offsets of topics that were deleted while a shard was damaged.
 
         This comes before the shard serves anything.

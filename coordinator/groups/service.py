@@ -27,6 +27,7 @@ from coordinator.offsets.config import OffsetConfig
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.map_order import sort_like_concurrent_map, sort_like_timeline_map
+from coordinator.shard.shard import IsLastSlice
 from coordinator.shard.shard_log import ShardLog
 from coordinator.shard.slices import SlicedExecutor
 
@@ -92,39 +93,36 @@ class GroupService:
 
     def list_shard_loaders(self) -> list[LoadSlice]:
         """Return, for each shard, the function that loads its next slice."""
-        return [
-            partial(self._load_shard_slice_and_tell_if_last, index)
-            for index in range(len(self.shards))
-        ]
+        return [partial(self._load_next_shard_slice, index) for index in range(len(self.shards))]
 
     def resign_shard(self, shard_index: int) -> None:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
         shard = self.shards[shard_index]
         shard.log.mark_resigned()
-        self.classic.release_groups(shard)
+        self.classic.release_groups_of_shard(shard)
         self._offset_expiry.cancel_sweeps(shard_index)
-        self.consumer.release_groups(shard)
-        self.streams.release_groups(shard)
+        self.consumer.release_groups_of_shard(shard)
+        self.streams.release_groups_of_shard(shard)
         shard.clear_state()
 
     def elect_shard(self, shard_index: int) -> LoadSlice:
         """Take a shard up again; return the function that loads its next slice."""
         self.shards[shard_index].log.restart_loading_as_leader()
-        return partial(self._load_shard_slice_and_tell_if_last, shard_index)
+        return partial(self._load_next_shard_slice, shard_index)
 
-    def _load_shard_slice_and_tell_if_last(self, shard_index: int) -> bool:
+    def _load_next_shard_slice(self, shard_index: int) -> IsLastSlice:
         """Load the next slice of a shard; after the last start its timers and return True."""
         shard = self.shards[shard_index]
-        if not shard.load_slice_and_tell_if_last():
+        if not shard.load_next_slice():
             return False
         if shard.log.coordinator_state is CoordinatorState.ACTIVE:
-            self.offsets.forget_deleted_while_failed(shard_index)
+            self.offsets.forget_topics_deleted_while_failed(shard_index)
         if shard.log.coordinator_state is CoordinatorState.FAILED:
-            self.offsets.forget_topics_after_load(shard)
+            self.offsets.forget_topics_deleted_during_load(shard)
         if shard.log.coordinator_state is not CoordinatorState.ACTIVE:
             return True
-        self.classic.start_session_timers(shard)
-        self.offsets.forget_topics_after_load(shard)
+        self.classic.restart_sessions_after_load(shard)
+        self.offsets.forget_topics_deleted_during_load(shard)
         self._offset_expiry.schedule_sweeps(shard_index)
         self.consumer.start_member_timers(shard)
         self.streams.start_member_timers(shard)
@@ -132,11 +130,11 @@ class GroupService:
 
     def close(self) -> None:
         """Cancel all timers and sliced work."""
-        self.classic.close()
-        self.sliced_executor.close()
-        self._offset_expiry.close()
-        self.consumer.close()
-        self.streams.close()
+        self.classic.cancel_all_timers()
+        self.sliced_executor.stop_all_work()
+        self._offset_expiry.cancel_all_sweeps()
+        self.consumer.cancel_all_timers()
+        self.streams.cancel_all_timers()
 
     # Groups of every kind
 

@@ -17,10 +17,11 @@ from coordinator.groups.streams.command import TransientStreamsState
 from coordinator.groups.streams.state import STREAMS
 from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.placement import partition_for
-from coordinator.shard.shard import Shard
+from coordinator.shard.shard import IsLastSlice, Shard
 from coordinator.shard.shard_log import ShardLog
 
 GroupKind: TypeAlias = str
+MemberCounts: TypeAlias = tuple[int, ...]  # of each kind of group; -1 where there is none
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -59,7 +60,7 @@ class GroupShard:
             (STREAMS, self.streams_counters),
         )
 
-    def count_members(self, group_id: str) -> tuple[int, ...]:
+    def count_members(self, group_id: str) -> MemberCounts:
         """Return how many members the group of an id has, for each kind of group.
 
         -1 stands for no group of that kind.
@@ -71,11 +72,11 @@ class GroupShard:
         )
         return tuple(-1 if group is None else len(group.members) for group in groups)
 
-    def count_group_change(self, group_id: str, before: tuple[int, ...]) -> None:
+    def count_member_changes_since(self, group_id: str, before: MemberCounts) -> None:
         """Count members that came or left since `count_members` has returned `before`."""
         now = self.count_members(group_id)
         for index, (_, counters) in enumerate(self.counters):
-            counters.count_change(group_id, before[index], now[index])
+            counters.count_member_changes(group_id, before[index], now[index])
 
     def is_name_taken(self, group_id: str) -> bool:
         """Return whether there is a group of this id, of whatever kind."""
@@ -99,13 +100,13 @@ class GroupShard:
         for streams_group in streams.values():
             yield ListedGroup(streams_group.group_id, STREAMS, STREAMS, streams_group.phase.value)
 
-    def load_slice_and_tell_if_last(self) -> bool:
+    def load_next_slice(self) -> IsLastSlice:
         """Replay the next slice of the log; return True at the end.
 
         Then the shard is active, without classic groups of which it can't read all; or it has
         failed, and nothing is left of its state.
         """
-        if not self.log.load_slice_and_tell_if_last():
+        if not self.log.load_next_slice():
             return False
         if self.log.coordinator_state is not CoordinatorState.ACTIVE:
             self.clear_state()
@@ -122,7 +123,7 @@ class GroupShard:
         if group_id in self.deleting_group_ids:
             raise Refused(Code.COORDINATOR_LOAD_IN_PROGRESS, f"{group_id} is being deleted")
 
-    def drop_group(self, group_id: str) -> None:
+    def drop_transient_states(self, group_id: str) -> None:
         """Drop the volatile state of a group that the log has deleted."""
         self.transient_states.pop(group_id, None)
         self.transient_streams_states.pop(group_id, None)

@@ -95,7 +95,7 @@ def read_checkpoint(
         return None
 
 
-def forget_saved_segments(disk: BrokerDisk, directory: Path, topic_id: UUID) -> None:
+def remove_segments_from_checkpoint(disk: BrokerDisk, directory: Path, topic_id: UUID) -> None:
     """Rewrite the checkpoint without segments, so that the next start reads the whole log.
 
     It is called before the log's files are changed. Raises: OSError.

@@ -186,7 +186,7 @@ class CheckpointSaver:
         # The journal goes last: without it, leftover segments of a replaced run would be taken for
         # part of the log.
         if segments.try_rename_removed_files(removed):
-            self._compaction.finish_if_saved([segment for segment, _ in states])
+            self._compaction.finish_replacement_if_saved([segment for segment, _ in states])
 
     def _remove_old_snapshot(self, path: Path | None) -> None:
         """Remove a producer snapshot that a newer one has made superfluous.
@@ -195,7 +195,7 @@ class CheckpointSaver:
         """
         if path is None or path.name == segment_file_name(self._recovery_point, "snapshot"):
             return
-        if any(path == segment.path_of("snapshot") for segment in self._segments.all):
+        if any(path == segment.build_file_path("snapshot") for segment in self._segments.all):
             return
         try:
             self._host.disk.remove_file(path)

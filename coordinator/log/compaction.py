@@ -61,7 +61,7 @@ class LogCompaction:
         `transaction_index.add_entry`. The last batch of the run stays, if only as an empty one: a
         segment begins where the one before it ends. Raises: OSError.
         """
-        segment = self._segments.open_segment(SavedSegment(base_offset), CLEANED)
+        segment = self._segments.create_saved_segment(SavedSegment(base_offset), CLEANED)
         segment.file.truncate(0)
         return segment
 
@@ -128,16 +128,16 @@ class LogCompaction:
         except OSError as error:
             return error
         self._segments.replace_run(replaced_run, cleaned_segment)
-        self.mark_newly_cleaned(cleaned_segment)
+        self.record_unsaved_replacement(cleaned_segment)
         self.first_dirty_offset = first_dirty_offset
         return None
 
-    def mark_newly_cleaned(self, cleaned_segment: LogSegment) -> None:
+    def record_unsaved_replacement(self, cleaned_segment: LogSegment) -> None:
         """Record that a cleaned segment has replaced others, which no checkpoint has saved yet."""
         self.is_replacing = self.has_gaps = True
         self._newly_cleaned = cleaned_segment
 
-    def finish_if_saved(self, saved_segments: Iterable[LogSegment]) -> None:
+    def finish_replacement_if_saved(self, saved_segments: Iterable[LogSegment]) -> None:
         """Finish the replacement if a checkpoint has its segment, or the log has it no longer.
 
         It is called when no file of the replaced run is left under a name of the log.

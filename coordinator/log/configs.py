@@ -118,7 +118,7 @@ def find_topic_config_default(name: str, broker_config: BrokerConfig) -> str:
     """Return the value that a topic has if none was set for it."""
     config = TOPIC_CONFIGS[name]
     return (
-        broker_config.setting_text(config.broker_field) if config.broker_field else config.default
+        broker_config.format_setting(config.broker_field) if config.broker_field else config.default
     )
 
 

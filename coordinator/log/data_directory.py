@@ -138,7 +138,7 @@ class DataDirectory:
         """Release the lock, so that another broker can have the directory."""
         self._lock.release()
 
-    def partition_directory(self, topic: str, index: int) -> Path:
+    def build_partition_path(self, topic: str, index: int) -> Path:
         """Return the path of a partition's directory."""
         return self.directory / f"{topic}-{index}"
 

@@ -39,7 +39,7 @@ class FaultyFile:
 
     def write(self, data: bytes | bytearray, position: int) -> None:
         _raise_if_struck(self._faults, "fail-append", self._path, errno.EIO)
-        room = self._faults.use_up_writable_bytes(len(data), self._path)
+        room = self._faults.take_disk_space(len(data), self._path)
         if room < len(data):
             self._file.write(data[:room], position)
             raise _make_os_error(errno.ENOSPC, self._path)
@@ -92,7 +92,7 @@ class FaultyDisk:
     def replace_file(self, path: Path, content: bytes) -> None:
         _raise_if_struck(self._faults, "fail-append", path, errno.EIO)
         _raise_if_struck(self._faults, "fail-flush", path, errno.EIO)
-        if self._faults.use_up_writable_bytes(len(content), path) < len(content):
+        if self._faults.take_disk_space(len(content), path) < len(content):
             raise _make_os_error(errno.ENOSPC, path)
         self._disk.replace_file(path, content)
 
@@ -131,7 +131,7 @@ class FaultyDisk:
 
 def _raise_if_struck(faults: Faults, action: str, path: Path, error_number: int) -> None:
     """Raise an OSError with this number if a rule strikes the action on this file."""
-    if faults.count_disk_call_and_tell_if_failing(action, path):
+    if faults.count_disk_call(action, path):
         raise _make_os_error(error_number, path)
 
 

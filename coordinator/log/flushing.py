@@ -196,7 +196,7 @@ class LogFlusher:
         self._failure = ""
         self._heal_from_ms = 0
 
-    def close(self) -> None:
+    def cancel_flush_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 

@@ -201,7 +201,7 @@ class PartitionLog:
         timestamp_ms = batch.max_timestamp_ms if log_append_time_ms < 0 else log_append_time_ms
         segments = self._segments
         try:
-            segment = segments.find_active_segment(len(data), last_offset, timestamp_ms)
+            segment = segments.find_active_segment_with_room(len(data), last_offset, timestamp_ms)
             if segment is None:
                 segment = segments.roll_segment(base_offset)
                 if len(segments.all) > 1:
@@ -330,7 +330,7 @@ class PartitionLog:
                 logger.error("%s: nothing is removed: %s", self.directory, error)
                 return
         self._set_start_and_stable_offset(max(self.start_offset, segments.all[count].base_offset))
-        segments.forget_segments(segments.all[:count])
+        segments.detach_segments(segments.all[:count])
         self.checkpoints.save_in_background()
         self.change_callbacks.call_all()
 
@@ -347,17 +347,17 @@ class PartitionLog:
         if opened.checkpoint is not None:
             compaction.first_dirty_offset = opened.checkpoint.first_dirty_offset
             self.checkpoints.restore_from(opened.checkpoint)
-        self.producers = opened.producers.set_clock(self._clock.now_ms)
+        self.producers = opened.producers.use_clock_from_now(self._clock.now_ms)
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
         self.end_offset = recover_log(segments, opened, self._apply_scanned)
         for segment in segments.all:
             if segment.base_offset == opened.cleaned_offset:
-                compaction.mark_newly_cleaned(segment)
+                compaction.record_unsaved_replacement(segment)
         if self.start_offset > self.end_offset:
             # Records were deleted up to here, and power was lost before the last ones were flushed:
             # their offsets aren't given again.
-            segments.forget_segments(segments.all)
+            segments.detach_segments(segments.all)
             segments.roll_segment(self.start_offset)
             self.end_offset = self.start_offset
         self.figures.first_new_offset = self.end_offset
@@ -385,7 +385,7 @@ class PartitionLog:
         self._segments.close()
         self.change_callbacks.call_all()
 
-    def discard_log(self) -> None:
+    def close_for_deletion(self) -> None:
         """Close the log without writing anything to disk, as its topic is deleted.
 
         Answers that are being sent from its files have `file.delete.delay.ms` to be sent.

@@ -107,7 +107,7 @@ class PartitionDirectories:
                 entry.name,
                 index,
                 entry.topic_id,
-                self._storage.partition_directory(entry.name, index),
+                self._storage.build_partition_path(entry.name, index),
                 settings,
                 self._host,
             )

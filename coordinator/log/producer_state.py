@@ -105,7 +105,7 @@ class ProducerStateManager:
         # Producer id -> when its first batch came; after a restart, when the log was opened.
         self._open_since_ms: dict[int, int] = {}
 
-    def set_clock(self, now_ms: Callable[[], int]) -> ProducerStateManager:
+    def use_clock_from_now(self, now_ms: Callable[[], int]) -> ProducerStateManager:
         """Tell ages by this clock from now on, and return this manager.
 
         Transactions that are open already begin now: nothing says when their first batch came.
@@ -127,7 +127,7 @@ class ProducerStateManager:
             return offset
         return None
 
-    def oldest_open_ms(self) -> int | None:
+    def oldest_open_transaction_at_ms(self) -> int | None:
         """Return when the oldest open transaction began, by the broker's clock; None if none is.
 
         After a restart that is when the log was opened. Another thread may call this too.

@@ -81,7 +81,7 @@ def fetch_batches(
     if found is None:
         return nothing
     aborted = (
-        _find_aborted_touching(segments, end_offset, offset, upper_offset, found)
+        _find_aborted_in_batches(segments, end_offset, offset, upper_offset, found)
         if committed
         else None
     )
@@ -135,7 +135,7 @@ def _locate_batches(
     return _Located(segment, start, stop, end, upper_offset > segment_end, at)
 
 
-def _find_aborted_touching(
+def _find_aborted_in_batches(
     segments: LogSegments, end_offset: int, offset: int, upper_offset: int, located: _Located
 ) -> list[AbortedTransaction]:
     """Return the aborted transactions with data in the located batches, from `offset` on."""

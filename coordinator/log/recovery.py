@@ -105,7 +105,7 @@ def open_from_checkpoint(segments: LogSegments) -> RestoredLog:
         checkpoint, producers = None, ProducerStateManager()
         first = end_offset = found[0] if found else 0
         start_offset = max(start_offset, first)
-    left += [path for base in found if base < first for path in segments.segment_paths(base)]
+    left += [path for base in found if base < first for path in segments.list_segment_paths(base)]
     return RestoredLog(
         start_offset,
         end_offset,
@@ -143,9 +143,9 @@ def _restore_from_checkpoint(
         return None
     opened = []
     for saved in checkpoint.segments:
-        segment = segments.open_segment(saved)
+        segment = segments.create_saved_segment(saved)
         is_last = saved is checkpoint.segments[-1]
-        if not _matches_checkpoint(segment, disk, is_last):
+        if not _has_files_as_saved(segment, disk, is_last):
             logger.warning("%s: not as its checkpoint has it, so the log is read", segment.path)
             return None
         opened.append(segment)
@@ -166,7 +166,7 @@ def _read_producer_snapshot(
         return None
 
 
-def _matches_checkpoint(segment: LogSegment, disk: BrokerDisk, is_last: bool) -> bool:
+def _has_files_as_saved(segment: LogSegment, disk: BrokerDisk, is_last: bool) -> bool:
     """Return whether a segment's files are as the checkpoint has them."""
     size = disk.file_size(segment.path)
     wanted = segment.saved.size
@@ -212,7 +212,7 @@ def recover_log(
                     continue
                 if base_offset > restored.start_offset and not may_be_apart:
                     raise MissingSegment(path, end_offset)
-            segment = segments.open_segment(SavedSegment(base_offset))
+            segment = segments.create_saved_segment(SavedSegment(base_offset))
             segments.all.append(segment)
             end_offset = base_offset
         is_last = not filled or base_offset >= filled[-1]
@@ -222,7 +222,7 @@ def recover_log(
             except ValueError as error:  # an unreadable marker under a right checksum
                 position = segment.size - batch.size
                 raise CorruptLog(segment.path, position, str(error)) from error
-            segments.count_recovered_batch(batch.size)
+            segments.count_unsaved_batch(batch.size)
             end_offset = batch.last_offset + 1
     return end_offset
 
@@ -254,7 +254,7 @@ def scan_segment(
         next_offset = batch.last_offset + 1
         yield batch
     if segment.size < end:
-        if not is_last or _has_batch_behind(segment, segment.size, next_offset):
+        if not is_last or _has_intact_batch_behind(segment, segment.size, next_offset):
             raise CorruptLog(segment.path, segment.size)
         segment.truncate_to_size()
 
@@ -269,7 +269,7 @@ def _read_window(segment: LogSegment, position: int, end_position: int) -> bytes
     return window
 
 
-def _has_batch_behind(segment: LogSegment, position: int, next_offset: int) -> bool:
+def _has_intact_batch_behind(segment: LogSegment, position: int, next_offset: int) -> bool:
     """Return whether an intact batch of this log stands anywhere behind the damaged `position`."""
     file = segment.file
     return find_next_intact_batch(file.read, position, file.size(), next_offset) is not None

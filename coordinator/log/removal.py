@@ -40,7 +40,7 @@ class SegmentFileRemover:
         gone = []
         stays = False
         for suffix in () if has_successor else SUFFIXES:
-            path = segment.path_of(suffix)
+            path = segment.build_file_path(suffix)
             after = path.with_name(f"{path.name}.deleted")
             try:
                 self._host.disk.rename_path(path, after)

@@ -275,7 +275,7 @@ class LogSegment:
 
     # Indexes on disk
 
-    def path_of(self, suffix: str) -> Path:
+    def build_file_path(self, suffix: str) -> Path:
         """Return the path of the segment's file with this suffix."""
         return self.path.with_name(segment_file_name(self.base_offset, suffix))
 
@@ -284,7 +284,7 @@ class LogSegment:
 
         Raises: OSError.
         """
-        path = self.path_of("log")
+        path = self.build_file_path("log")
         self._disk.rename_path(self.path, path)
         self.path = path
 
@@ -313,9 +313,9 @@ class LogSegment:
             saved.transactions.extend_with(transactions),
         )
         pieces = (
-            UnwrittenBytes(self.path_of("index"), saved.offsets.size, offsets),
-            UnwrittenBytes(self.path_of("timeindex"), saved.times.size, times),
-            UnwrittenBytes(self.path_of("txnindex"), saved.transactions.size, transactions),
+            UnwrittenBytes(self.build_file_path("index"), saved.offsets.size, offsets),
+            UnwrittenBytes(self.build_file_path("timeindex"), saved.times.size, times),
+            UnwrittenBytes(self.build_file_path("txnindex"), saved.transactions.size, transactions),
         )
         return after, [piece for piece in pieces if piece.content or not piece.position]
 

@@ -82,7 +82,7 @@ class LogSegments:
 
     # Appending
 
-    def find_active_segment(
+    def find_active_segment_with_room(
         self, batch_bytes: int, last_offset: int, timestamp_ms: int
     ) -> LogSegment | None:
         """Return the active segment if a batch still fits; None if a new segment is due."""
@@ -105,14 +105,14 @@ class LogSegments:
         if not self.all:
             disk.make_directory(self.directory)
             write_partition_metadata(disk, self.directory, self.topic_id)
-        segment = self.open_segment(SavedSegment(base_offset))
+        segment = self.create_saved_segment(SavedSegment(base_offset))
         _ = segment.file  # created on disk before anything depends on it
         # Only now: a flush of the directory on another thread may not have seen this name.
         self.flushing.mark_directory_changed()
         self.all.append(segment)
         return segment
 
-    def open_segment(self, saved: SavedSegment, suffix: str = "") -> LogSegment:
+    def create_saved_segment(self, saved: SavedSegment, suffix: str = "") -> LogSegment:
         """Make the segment of a checkpoint's entry; its files are opened when they are needed.
 
         `suffix` follows the name of its `.log` file.
@@ -143,7 +143,7 @@ class LogSegments:
         self.appended_count += 1
         self.appended_bytes += size
 
-    def count_recovered_batch(self, batch_bytes: int) -> None:
+    def count_unsaved_batch(self, batch_bytes: int) -> None:
         """Count a batch that was found in the log and that no checkpoint covers."""
         self.appended_count += 1
         self.appended_bytes += batch_bytes
@@ -157,7 +157,7 @@ class LogSegments:
         self.all[at : at + len(replaced_run)] = [cleaned_segment]
         self.removed += replaced_run
 
-    def forget_segments(self, segments: list[LogSegment]) -> None:
+    def detach_segments(self, segments: list[LogSegment]) -> None:
         """Take segments out of the log; their files are removed after the next checkpoint."""
         self.removed += segments
         self.forgotten_count += len(segments)
@@ -183,7 +183,7 @@ class LogSegments:
             segment, has_successor, self.settings.file_delete_delay_ms
         )
 
-    def segment_paths(self, base_offset: int) -> list[Path]:
+    def list_segment_paths(self, base_offset: int) -> list[Path]:
         """Return the path of every file that a segment may have."""
         return [self.directory / segment_file_name(base_offset, suffix) for suffix in SUFFIXES]
 
@@ -193,7 +193,7 @@ class LogSegments:
 
     def close(self) -> None:
         """Close the files and stop the timers; nothing more is done to the files."""
-        self._stop_timers()
+        self._cancel_timers_and_mark_closed()
         for segment in (*self.all, *self.removed):
             segment.close()
         self.all.clear()
@@ -203,12 +203,12 @@ class LogSegments:
 
         Answers that are being sent from them have `file.delete.delay.ms` to be sent.
         """
-        self._stop_timers()
+        self._cancel_timers_and_mark_closed()
         delay_ms = self.settings.file_delete_delay_ms
         self.removal.close_files((*self.all, *self.removed), delay_ms)
         self.all.clear()
 
-    def _stop_timers(self) -> None:
+    def _cancel_timers_and_mark_closed(self) -> None:
         self.is_closed = True
         self.removal.cancel_pending_unlinks()
-        self.flushing.close()
+        self.flushing.cancel_flush_timer()

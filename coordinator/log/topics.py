@@ -65,8 +65,8 @@ class TopicRegistry:
         self._by_id: dict[UUID, BrokerTopic] = {}
         self._directories = PartitionDirectories(storage, host, new_id)
         self.when_deleted: list[Callable[[BrokerTopic], None]] = []
-        # Called with the names of deleted topics; calls `release_deleted_name` for each one.
-        self.forget_offsets: Callable[[Iterable[str]], None] | None = None
+        # Called with the names of deleted topics; calls `free_deleted_name` for each one.
+        self.forget_offsets_of_topics: Callable[[Iterable[str]], None] | None = None
         self.forgetting: dict[str, None] = {}  # topics whose offsets are being forgotten
         self.when_forgotten: list[Callable[[str], None]] = []  # called with each released name
         # Topics that were deleted while a partition of `__consumer_offsets` was damaged.
@@ -159,10 +159,10 @@ class TopicRegistry:
         self._directories.rename_stray_directories(
             f"{entry.name}-{index}" for entry in planned for index in range(entry.partition_count)
         )
-        self._write_entries(
-            [*map(_make_entry, self._by_name.values()), *planned], self._directories.leftovers
+        self._write_topic_entries(
+            [*map(_to_topic_entry, self._by_name.values()), *planned], self._directories.leftovers
         )
-        return [self._register_topic(entry) for entry in planned]
+        return [self._create_and_add_topic(entry) for entry in planned]
 
     def save_and_replace_configs(self, name: str, configs: Mapping[str, str]) -> BrokerTopic:
         """Replace the configuration of a topic, at once and on disk when this returns.
@@ -200,7 +200,7 @@ class TopicRegistry:
             f"{name}-{index}" for index in range(now, partition_count)
         )
         added = self._directories.create_unopened_partitions(
-            _make_entry(topic), range(now, partition_count), self._config
+            _to_topic_entry(topic), range(now, partition_count), self._config
         )
         topic = replace(topic, partitions=[*topic.partitions, *added])
         self._replace_topic(topic)
@@ -215,11 +215,11 @@ class TopicRegistry:
         renames = self._directories.plan_directory_renames(
             topic.name, topic.id, len(topic.partitions)
         )
-        entries = [_make_entry(each) for each in self._by_name.values() if each.id != topic.id]
-        if self.forget_offsets is not None:
+        entries = [_to_topic_entry(each) for each in self._by_name.values() if each.id != topic.id]
+        if self.forget_offsets_of_topics is not None:
             self.forgetting[topic.name] = None
         try:
-            self._write_entries(entries, [*self._directories.leftovers, *renames.values()])
+            self._write_topic_entries(entries, [*self._directories.leftovers, *renames.values()])
         except Refused:
             self.forgetting.pop(topic.name, None)
             raise
@@ -227,16 +227,16 @@ class TopicRegistry:
         del self._by_id[topic.id]
         self.version += 1
         for partition in topic.partitions:
-            partition.discard_log()
+            partition.close_for_deletion()
         # A broker killed here leaves directories whose topic id is no topic's; `load_topics` clears
         # them.
         self._directories.rename_and_remove_later(renames)
         for callback in self.when_deleted:
             callback(topic)
-        if self.forget_offsets is not None:
-            self.forget_offsets([topic.name])
+        if self.forget_offsets_of_topics is not None:
+            self.forget_offsets_of_topics([topic.name])
 
-    def release_deleted_name(self, name: str) -> None:
+    def free_deleted_name(self, name: str) -> None:
         """Allow topics of a deleted topic's name again, as no group has offsets of it any more.
 
         The list on disk follows in the loop's next turn, for all names of this one. It is flushed;
@@ -253,7 +253,9 @@ class TopicRegistry:
 
         Raises: Refused (KAFKA_STORAGE_ERROR).
         """
-        self._write_entries(map(_make_entry, self._by_name.values()), self._directories.leftovers)
+        self._write_topic_entries(
+            map(_to_topic_entry, self._by_name.values()), self._directories.leftovers
+        )
 
     def _write_topic_list_or_warn(self) -> None:
         """Write the list of topics, or log a warning if that fails."""
@@ -276,11 +278,11 @@ class TopicRegistry:
             self._directories.remove_leftover(name)
         present = self._storage.list_names()
         for entry in saved.topics:
-            for partition in self._register_topic(entry).partitions:
+            for partition in self._create_and_add_topic(entry).partitions:
                 if partition.directory.name in present:
                     self._directories.open_partition(partition, entry.topic_id)
         if saved.leftover_directories:
-            self._write_entries(map(_make_entry, self._by_name.values()), [])
+            self._write_topic_entries(map(_to_topic_entry, self._by_name.values()), [])
 
     def close(self) -> None:
         """Close the logs of all topics."""
@@ -290,11 +292,11 @@ class TopicRegistry:
             for partition in topic.partitions:
                 partition.close()
 
-    def all_partitions(self) -> list[PartitionLog]:
+    def list_all_partitions(self) -> list[PartitionLog]:
         """Return the partitions of every topic, hidden ones as well."""
         return [each for topic in self._by_name.values() for each in topic.partitions]
 
-    def _register_topic(self, entry: TopicEntry) -> BrokerTopic:
+    def _create_and_add_topic(self, entry: TopicEntry) -> BrokerTopic:
         """Make the topic of an entry, with its partitions, and add it to the topics."""
         partitions = self._directories.create_unopened_partitions(
             entry, range(entry.partition_count), self._config
@@ -309,10 +311,10 @@ class TopicRegistry:
     def _replace_topic(self, topic: BrokerTopic) -> None:
         """Replace a topic by another version of it, on disk and then in memory."""
         entries = [
-            _make_entry(topic if each.name == topic.name else each)
+            _to_topic_entry(topic if each.name == topic.name else each)
             for each in self._by_name.values()
         ]
-        self._write_entries(entries, self._directories.leftovers)
+        self._write_topic_entries(entries, self._directories.leftovers)
         self._by_name[topic.name] = topic
         self._by_id[topic.id] = topic
 
@@ -323,7 +325,7 @@ class TopicRegistry:
             raise Refused(Code.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name}")
         return topic
 
-    def _write_entries(self, entries: Iterable[TopicEntry], leftovers: list[str]) -> None:
+    def _write_topic_entries(self, entries: Iterable[TopicEntry], leftovers: list[str]) -> None:
         """Write the list of topics with these entries and leftover directories.
 
         Raises: Refused (KAFKA_STORAGE_ERROR).
@@ -337,7 +339,7 @@ class TopicRegistry:
         self._directories.leftovers = leftovers
 
 
-def _make_entry(topic: BrokerTopic) -> TopicEntry:
+def _to_topic_entry(topic: BrokerTopic) -> TopicEntry:
     return TopicEntry(
         name=topic.name,
         topic_id=topic.id,

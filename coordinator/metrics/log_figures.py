@@ -89,7 +89,7 @@ def _add_open_transactions(families: FamilyCollection, topic: BrokerTopic, now_m
     """Add lag and age for the partitions with an open transaction."""
     ages_s: dict[PartitionLog, float] = {}
     for log in topic.partitions:
-        oldest_ms = log.producers.oldest_open_ms()
+        oldest_ms = log.producers.oldest_open_transaction_at_ms()
         if oldest_ms is not None:
             ages_s[log] = max(0, now_ms - oldest_ms) / 1_000
     _add_figure_by_partition(

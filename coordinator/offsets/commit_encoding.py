@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from coordinator.offsets.records import VALUE_VERSION, encode_group_id_and_topic, encode_value_tail
 from coordinator.offsets.state import CommittedColumns
-from coordinator.shard.equal_records import RECORD_END, frame_equal_records
+from coordinator.shard.equal_records import RECORD_END, build_equal_record_frames
 
 RECORDS_MAX = 100  # of a commit that is encoded here, so that what is cached has a limit
 
@@ -55,7 +55,7 @@ def _lay_out_records(
     names = encode_group_id_and_topic(group_id, topic)
     key_bytes = len(names) + _FIXED_KEY_BYTES
     value_bytes = _FIXED_VALUE_BYTES + 1 + tail_bytes
-    heads, between = frame_equal_records(count, key_bytes, value_bytes)
+    heads, between = build_equal_record_frames(count, key_bytes, value_bytes)
     before_offset = between + _INT16.pack(VALUE_VERSION)
     layout: list[str] = []
     fields: list[_Field] = []

@@ -15,7 +15,7 @@ BytesBeforeValue: TypeAlias = bytes  # those after the key: the length of the va
 RECORD_END = b"\0"  # no headers
 
 
-def frame_equal_records(
+def build_equal_record_frames(
     record_count: int, key_bytes: int, value_bytes: int
 ) -> tuple[list[RecordHead], BytesBeforeValue]:
     """Return the head of each record, and the bytes between the key and the value of every one."""

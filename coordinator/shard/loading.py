@@ -44,7 +44,7 @@ class ShardLoader:
         if self._remaining_slices and self._scheduled is None:
             self._scheduled = self._scheduler.call_later(0, self._load_scheduled_slice)
 
-    def close(self) -> None:
+    def stop_loading(self) -> None:
         """Stop loading: drop the slices that are left and cancel the scheduled one."""
         self._remaining_slices.clear()
         if self._scheduled is not None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from coordinator.clock import Clock
 from coordinator.errors import Refused
@@ -41,6 +41,8 @@ from coordinator.shard.decision import (
 from coordinator.shard.replay import LogReplay, describe_apply_failure
 from coordinator.shard.shard_log import RecordCodec, ShardLog
 from coordinator.shard.unknown_records import UnknownRecordIndex
+
+IsLastSlice: TypeAlias = bool
 
 logger = logging.getLogger(__name__)
 
@@ -206,11 +208,11 @@ class Shard(Generic[R]):
 
     def replay_log(self) -> int:
         """Replay the whole log; return the number of records and markers applied."""
-        while not self.load_slice_and_tell_if_last(LOAD_READ_BYTES):
+        while not self.load_next_slice(LOAD_READ_BYTES):
             pass
         return self.counters.loaded
 
-    def load_slice_and_tell_if_last(self, max_bytes: int = SLICE_BYTES) -> bool:
+    def load_next_slice(self, max_bytes: int = SLICE_BYTES) -> IsLastSlice:
         """Replay at most `max_bytes` more of the log; return True if nothing is left to replay.
 
         The shard is active then, or has failed, or has resigned while its next slice was waiting.

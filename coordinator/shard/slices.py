@@ -42,7 +42,7 @@ class SlicedExecutor:
         if self._timer is None and not self._is_in_slice:
             self._run_slice()
 
-    def close(self) -> None:
+    def stop_all_work(self) -> None:
         """Stop all work where it is; no `on_done` is called any more."""
         if self._timer is not None:
             self._timer.cancel()

@@ -55,7 +55,7 @@ class KeyedTimers(Generic[K]):
         """Cancel the timer of a key; nothing happens if none is set."""
         self._deadlines_ms.pop(key, None)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
         self._deadlines_ms.clear()
         self._heap_deadlines_ms.clear()

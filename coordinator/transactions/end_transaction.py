@@ -1,8 +1,8 @@
 """Decide the end of transactions: EndTxn, aborts by time-out and by fencing, and completion.
 
-`require_transaction_to_end` says whether there is anything to end. `prepare_end` writes
-PrepareCommit or PrepareAbort: from then on the outcome stands. `complete_end` writes Complete* once
-every marker is there.
+`require_transaction_to_end` says whether there is anything to end. `prepare_transaction_end` writes
+PrepareCommit or PrepareAbort: from then on the outcome stands. `complete_transaction_end` writes
+Complete* once every marker is there.
 
 In transactions v2 every end bumps the epoch, so that a request that names the epoch before it is a
 retry, and one that names the current epoch is the next end.
@@ -142,7 +142,7 @@ def needs_new_producer_id(transaction: TransactionMetadata, version: int) -> boo
     return version >= V2 and transaction.epoch_is_exhausted
 
 
-def prepare_end(
+def prepare_transaction_end(
     transaction: TransactionMetadata,
     *,
     committed: bool,
@@ -180,7 +180,7 @@ def fence_and_abort(
 
     `version`: the level of `transaction.version`. In v2 every end bumps the epoch anyway.
     """
-    decision = prepare_end(
+    decision = prepare_transaction_end(
         transaction,
         committed=False,
         version=version,
@@ -200,7 +200,7 @@ def fence_and_abort(
     return Decision((TransactionSaved(fenced),), fenced.owner_afterwards)
 
 
-def complete_end(
+def complete_transaction_end(
     transaction: TransactionMetadata, now_ms: int
 ) -> Decision[TransactionRecord, None]:
     """Decide to complete a transaction of which all markers are written."""

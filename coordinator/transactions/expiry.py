@@ -59,8 +59,8 @@ class TransactionalIdExpiry:
         """Start the timer of the checks; the first one comes when the interval has passed."""
         self._timers.set_timer(_ExpiryTimer.CHECK, self._check_ms)
 
-    def close(self) -> None:
-        self._timers.close()
+    def cancel_all_timers(self) -> None:
+        self._timers.cancel_all_timers()
 
     def _begin_check_or_expire_slice(self, due: _ExpiryTimer) -> None:
         """Begin a check when it is due, or handle its next slice."""

@@ -26,12 +26,14 @@ import logging
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from coordinator.clock import Scheduler
 from coordinator.errors import Code
 from coordinator.shard.decision import TransactionEnded
 from coordinator.transactions.state import TopicPartition
+
+IsSettled: TypeAlias = bool
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +149,7 @@ class MarkerChannel:
         """Return the number of markers that were refused, and wait to be sent again."""
         return sum(pending.retrying for pending in tuple(self._pending.values()))
 
-    def close(self) -> None:
+    def drop_pending_markers(self) -> None:
         """Drop all pending markers."""
         self._pending.clear()
         for queue in self._queues.values():
@@ -199,7 +201,7 @@ class MarkerChannel:
             failed = [
                 partition
                 for partition, code in zip(marker.partitions, codes, strict=True)
-                if not self._count_marker_and_tell_if_settled(marker, partition, code)
+                if not self._count_marker_outcome(marker, partition, code)
             ]
             pending.left.difference_update(set(marker.partitions).difference(failed))
             if failed:
@@ -208,9 +210,9 @@ class MarkerChannel:
                 self._complete_if_done(marker.transactional_id)
         self._send_queue(queue)
 
-    def _count_marker_and_tell_if_settled(
+    def _count_marker_outcome(
         self, marker: TransactionMarker, partition: TopicPartition, code: Code
-    ) -> bool:
+    ) -> IsSettled:
         """Count the outcome of a marker; return False if it has to be tried again."""
         if code is Code.NONE:
             self.counters.written += 1

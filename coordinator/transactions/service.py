@@ -32,6 +32,7 @@ from coordinator.shard.coordinator_state import CoordinatorState
 from coordinator.shard.decision import TransactionEnded
 from coordinator.shard.loading import LoadSlice
 from coordinator.shard.placement import partition_for
+from coordinator.shard.shard import IsLastSlice
 from coordinator.shard.shard_log import ShardLog
 from coordinator.shard.timers import KeyedTimers
 from coordinator.transactions.add_partitions import (
@@ -42,9 +43,9 @@ from coordinator.transactions.add_partitions import (
 from coordinator.transactions.config import TransactionConfig
 from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
-    complete_end,
+    complete_transaction_end,
     fence_and_abort,
-    prepare_end,
+    prepare_transaction_end,
     require_transaction_to_end,
 )
 from coordinator.transactions.expiry import TransactionalIdExpiry
@@ -124,7 +125,7 @@ class TransactionService:
     def begin_loading(self) -> list[LoadSlice]:
         """Start the timer that expires ids; return the functions that load the shards by slices."""
         self._expiry.start_timer()
-        return [partial(self.load_shard_slice_and_tell_if_last, shard) for shard in self.shards]
+        return [partial(self.load_next_shard_slice, shard) for shard in self.shards]
 
     def resign_shard(self, shard_index: int) -> None:
         """Resign as coordinator of a shard: drop its state, timers and pending markers."""
@@ -141,15 +142,15 @@ class TransactionService:
         """Become coordinator of a shard again; return the function that loads it slice by slice."""
         shard = self.shards[shard_index]
         shard.log.restart_loading_as_leader()
-        return partial(self.load_shard_slice_and_tell_if_last, shard)
+        return partial(self.load_next_shard_slice, shard)
 
-    def load_shard_slice_and_tell_if_last(self, shard: TransactionShard) -> bool:
+    def load_next_shard_slice(self, shard: TransactionShard) -> IsLastSlice:
         """Load the next slice of a shard's log; return whether that was the last one.
 
         After the last one, decided transactions are completed, open ones get their time-out, and
         the producer ids in use are skipped.
         """
-        if not shard.log.load_slice_and_tell_if_last():
+        if not shard.log.load_next_slice():
             return False
         now_ms = self._clock.now_ms()
         for known in tuple(shard.state.transactions.values()):
@@ -177,9 +178,9 @@ class TransactionService:
     def close(self) -> None:
         """Stop all timers and drop pending markers."""
         self._is_closed = True
-        self._timers.close()
-        self._expiry.close()
-        self.markers.close()
+        self._timers.cancel_all_timers()
+        self._expiry.cancel_all_timers()
+        self.markers.drop_pending_markers()
 
     # Requests
 
@@ -267,7 +268,7 @@ class TransactionService:
         if not must_end:
             return ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
         owner = shard.execute_decision(
-            prepare_end(
+            prepare_transaction_end(
                 known,
                 committed=command.committed,
                 version=command.version,
@@ -364,7 +365,7 @@ class TransactionService:
         shard = self._find_active_shard(transactional_id)
         known = shard.state.transactions[transactional_id]
         try:
-            shard.execute_decision(complete_end(known, self._clock.now_ms()))
+            shard.execute_decision(complete_transaction_end(known, self._clock.now_ms()))
             self.counters.count_completion(
                 transactional_id,
                 committed=known.status is TransactionStatus.PREPARE_COMMIT,

@@ -57,7 +57,9 @@ _FIXED_BYTES = {
 }
 
 
-def create_walk(entity_type: Any, create_tag_walk: CreateTagWalk = create_strict_tag_walk) -> Walk:
+def create_array_limit_walk(
+    entity_type: Any, create_tag_walk: CreateTagWalk = create_strict_tag_walk
+) -> Walk:
     """Return a function that steps over an encoded entity and checks its arrays' lengths.
 
     It decodes nothing. It raises ValueError for an array that is longer than the frame or exceeds
@@ -107,17 +109,17 @@ def _create_field_walk(
     """Return the walk over a field, or its size in bytes if that is fixed."""
     inner, is_array = find_element_type(field.type)
     one = (
-        create_walk(inner, create_tag_walk)
+        create_array_limit_walk(inner, create_tag_walk)
         if is_dataclass(inner)
         else _create_primitive_walk(field, flexible)
     )
     if not is_array:
         if is_dataclass(inner) and inner is not field.type:  # it may be None
-            return _create_optional_walk(create_walk(inner, create_tag_walk))
+            return _create_optional_walk(create_array_limit_walk(inner, create_tag_walk))
         return one
     count: ReadCount = _read_compact_count if flexible else _read_count
     if get_origin(field.type) is not UnionType:
-        count = _create_non_null_count(count, field.name)
+        count = _create_non_null_count_reader(count, field.name)
     if not callable(one):
         return _create_fixed_array_walk(count, one)
     fixed_bytes = _find_bytes_before_text(inner, create_tag_walk) if flexible else None
@@ -138,7 +140,7 @@ def _find_bytes_before_text(entity_type: Any, create_tag_walk: CreateTagWalk) ->
     return sum(sizes) if is_such else None
 
 
-def _create_non_null_count(read_count: ReadCount, name: str) -> ReadCount:
+def _create_non_null_count_reader(read_count: ReadCount, name: str) -> ReadCount:
     """Wrap a count so that it raises ValueError for null, which kio would accept."""
 
     def read_non_null_count(frame: bytes, position: int) -> tuple[Count, NextPosition]:
@@ -181,17 +183,17 @@ def _create_fixed_skip(size_bytes: int) -> Walk:
     return lambda frame, at, budget: at + size_bytes
 
 
-def _skip_string(frame: bytes, position: int, budget: ElementBudget) -> int:
+def _skip_string(frame: bytes, position: int, budget: ElementBudget) -> NextPosition:
     length: int = _INT16.unpack_from(frame, position)[0]
     return position + 2 + max(length, 0)
 
 
-def _skip_bytes(frame: bytes, position: int, budget: ElementBudget) -> int:
+def _skip_bytes(frame: bytes, position: int, budget: ElementBudget) -> NextPosition:
     length: int = _INT32.unpack_from(frame, position)[0]
     return position + 4 + max(length, 0)
 
 
-def _skip_compact_bytes(frame: bytes, position: int, budget: ElementBudget) -> int:
+def _skip_compact_bytes(frame: bytes, position: int, budget: ElementBudget) -> NextPosition:
     length = frame[position]
     if length >= 0x80:
         length, position = read_unsigned_varint(frame, position)
@@ -217,7 +219,7 @@ def _create_array_walk(
 
     def walk_array(frame: bytes, position: int, budget: ElementBudget) -> int:
         count, position = read_count(frame, position)
-        _spend_budget(count, frame, position, budget)
+        _check_and_count_elements(count, frame, position, budget)
         if element_bytes > 0 and count > 1:
             # Nearly all commits are without metadata: all texts are empty or null, a byte 1 or 0,
             # and there are no tagged fields, a byte 0. Then all elements have one size.
@@ -236,13 +238,15 @@ def _create_array_walk(
 def _create_fixed_array_walk(read_count: ReadCount, element_bytes: int) -> Walk:
     def walk_array(frame: bytes, position: int, budget: ElementBudget) -> int:
         count, position = read_count(frame, position)
-        _spend_budget(count, frame, position, budget)
+        _check_and_count_elements(count, frame, position, budget)
         return position + max(count, 0) * element_bytes
 
     return walk_array
 
 
-def _spend_budget(count: int, frame: bytes, position: int, budget: ElementBudget) -> None:
+def _check_and_count_elements(
+    count: int, frame: bytes, position: int, budget: ElementBudget
+) -> None:
     if count <= 0:
         return
     if count > len(frame) - position:

@@ -24,7 +24,7 @@ from kio.index import (
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
-from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk, find_element_type
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_array_limit_walk, find_element_type
 from coordinator.wire.entity_writing import NO_TIME, create_writer
 from coordinator.wire.error_codes import find_error_codes
 from coordinator.wire.send_buffer import AnswerPieces, TransferableRecords, join_small_pieces
@@ -88,7 +88,7 @@ def load_schema(api_key: int, version: int) -> ApiSchema | None:
         response = load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
         return None
-    walk, read = create_walk(request), entity_reader(request)
+    walk, read = create_array_limit_walk(request), entity_reader(request)
     return ApiSchema(request.__flexible__, request, walk, read, response)
 
 
@@ -116,7 +116,7 @@ def read_correlation_id(frame: bytes) -> int:
     return correlation_id
 
 
-def cache_frames(
+def create_cached_frame_reader(
     frame_start: bytes, read_frame: Callable[[bytes, str], Decoded]
 ) -> Callable[[bytes, str], Decoded]:
     """Return a function like `read_frame` that decodes small frames that are equal only once.
@@ -158,7 +158,9 @@ def read_request(schema: ApiSchema, frame: bytes, position: int) -> Any:
 def _remove_unknown_tags(request_type: type, frame: bytes, position: int) -> bytes:
     """Return the body without tagged fields that kio doesn't know."""
     cuts: list[FrameReplacement] = []
-    create_walk(request_type, create_collecting_tag_walks(cuts))(frame, position, [ELEMENTS_MAX])
+    create_array_limit_walk(request_type, create_collecting_tag_walks(cuts))(
+        frame, position, [ELEMENTS_MAX]
+    )
     return apply_replacements(cuts, frame, position)
 
 

@@ -105,10 +105,10 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.last_active_ms = self._clock.monotonic_ms()
         if self._is_idle():
-            single_frame = self._frames.read_single_frame(data)
+            single_frame = self._frames.try_read_single_frame(data)
             if single_frame is not None:  # of a client that waits for each answer, as most do
                 self._dispatch_and_answer(single_frame)
-                self._flush_ready_answers()
+                self._write_ready_answers()
                 return
         try:
             arrived_ns = self._clock.monotonic_ns()
@@ -167,11 +167,11 @@ class ClientConnection(asyncio.Protocol):
             frame, arrived_ns = self._queue.popleft()
             self._queue_bytes -= len(frame)
             self._dispatch_and_answer(frame, arrived_ns)
-        self._flush_ready_answers()
+        self._write_ready_answers()
         self._throttle_reading()
 
     def _throttle_reading(self) -> None:
-        has_room = self._request_memory.set_held_bytes_and_tell_if_readable(
+        has_room = self._request_memory.set_held_bytes(
             self, self._frames.held_bytes + self._queue_bytes
         )
         wanted = (
@@ -208,20 +208,20 @@ class ClientConnection(asyncio.Protocol):
         self._answer_queued_requests()
 
     def _write_or_collect_answer(self, answer: Answer) -> None:
-        """Send an answer, or keep a small one for `_flush_ready_answers`.
+        """Send an answer, or keep a small one for `_write_ready_answers`.
 
         A system call for each of many small answers would cost as much as creating them.
         """
         if isinstance(answer, bytes):
             self._ready_answers.append(answer)
             if len(self._ready_answers) >= _READY_ANSWERS_MAX or len(answer) >= _LARGE_ANSWER_BYTES:
-                self._flush_ready_answers()
+                self._write_ready_answers()
         elif answer is not None:
-            self._flush_ready_answers()
+            self._write_ready_answers()
             self._outgoing.add_pieces(answer)
             self._send_outgoing()
 
-    def _flush_ready_answers(self) -> None:
+    def _write_ready_answers(self) -> None:
         answers = self._ready_answers
         if answers:
             self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
@@ -239,7 +239,7 @@ class ClientConnection(asyncio.Protocol):
         if not is_counted:
             self._connections.ended_counts["error"] += 1
         log.warning("closing the connection of %s:%s: %s", self.host, self._port, error)
-        self._flush_ready_answers()
+        self._write_ready_answers()
         self._drop_queue()
         self._transport.close()
 

@@ -31,7 +31,7 @@ class FrameReader:
         self._missing_bytes = 0
         self.held_bytes = 0  # in those pieces
 
-    def read_single_frame(self, data: bytes) -> bytes | None:
+    def try_read_single_frame(self, data: bytes) -> bytes | None:
         """Return the frame if these bytes are just one, as nearly always; else None, unread."""
         size = len(data) - _LENGTH_BYTES
         if (

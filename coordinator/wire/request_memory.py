@@ -10,7 +10,9 @@ Source of the idea: queued.max.request.bytes, KIP-72.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+MayReadMore: TypeAlias = bool
 
 COUNTED_BYTES_MIN = 262_144
 
@@ -36,7 +38,7 @@ class RequestMemory:
         self._waiting: dict[RequestReader, None] = {}
         self.held_bytes = 0
 
-    def set_held_bytes_and_tell_if_readable(self, reader: RequestReader, held_bytes: int) -> bool:
+    def set_held_bytes(self, reader: RequestReader, held_bytes: int) -> MayReadMore:
         """Set the bytes that a connection holds; return whether more may be read from it now.
 
         If not, its `resume_reading` is called when it may.

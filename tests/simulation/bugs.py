@@ -257,7 +257,7 @@ def what_was_decided_is_not_carried_out_after_a_crash(
 
         return load_slice
 
-    return replaced(TransactionService, "load_shard_slice_and_tell_if_last", make)
+    return replaced(TransactionService, "load_next_shard_slice", make)
 
 
 def one_partition_gets_no_marker(world: World) -> AbstractContextManager[None]:

@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
+from typing import TypeAlias
 from uuid import UUID
 
 from coordinator.assignors.server.subscription import TopicPartitions
+
+KeepsAll: TypeAlias = bool
 
 _MAX_ROUNDS = 16
 _NO_OWNER = -1
@@ -47,23 +50,17 @@ def balance_partitions(
     changed_members = {
         index
         for index, member in enumerate(members)
-        if not _keep_assigned_and_tell_if_all(
-            assigned[member], topics[member], owners, index, loads
-        )
+        if not _keep_assigned_partitions(assigned[member], topics[member], owners, index, loads)
     }
     for topic in order:
-        changed_members |= _assign_free_and_return_receivers(
-            owners[topic], subscribers[topic], loads
-        )
+        changed_members |= _assign_free_partitions(owners[topic], subscribers[topic], loads)
     has_moved = True
     for _ in range(_MAX_ROUNDS):
         if not has_moved:
             break
         has_moved = False
         for topic in order:
-            moved_members = _balance_topic_and_return_changed(
-                owners[topic], subscribers[topic], loads
-            )
+            moved_members = _balance_topic(owners[topic], subscribers[topic], loads)
             changed_members |= moved_members
             has_moved |= bool(moved_members)
 
@@ -74,13 +71,13 @@ def balance_partitions(
     }
 
 
-def _keep_assigned_and_tell_if_all(
+def _keep_assigned_partitions(
     assigned: TopicPartitions,
     topics: frozenset[UUID],
     owners: dict[UUID, list[int]],
     member: int,
     loads: list[int],
-) -> bool:
+) -> KeepsAll:
     """Give a member the assigned partitions that it may keep; return whether it keeps all."""
     keeps_all = True
     for topic, assigned_partitions in assigned.items():
@@ -97,7 +94,7 @@ def _keep_assigned_and_tell_if_all(
     return keeps_all
 
 
-def _assign_free_and_return_receivers(
+def _assign_free_partitions(
     partition_owners: list[int], subscribers: list[int], loads: list[int]
 ) -> set[int]:
     """Give each free partition of a topic to its least loaded subscriber; return the receivers."""
@@ -116,7 +113,7 @@ def _assign_free_and_return_receivers(
     return receivers
 
 
-def _balance_topic_and_return_changed(
+def _balance_topic(
     partition_owners: list[int], subscribers: list[int], sizes: list[int]
 ) -> set[int]:
     """Move partitions of a topic to less loaded subscribers; return the members that changed.

@@ -14,6 +14,7 @@ first.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from coordinator.assignors.stickiness.claims import ResolvedOwnership
 from coordinator.assignors.stickiness.racks import RackInfo
@@ -23,6 +24,8 @@ from coordinator.assignors.subscriptions import (
     TopicPartition,
     Topics,
 )
+
+MemberPartitionCount: TypeAlias = int
 
 
 def assign_constrained(
@@ -46,8 +49,8 @@ def assign_constrained(
         if (topic, number) not in kept
     ]
     if racks:
-        unassigned = dealer.deal_near(racks.sort_fewest_near_first(unassigned))
-    dealer.deal_remaining(unassigned)
+        unassigned = dealer.deal_to_near_members(racks.sort_fewest_near_first(unassigned))
+    dealer.deal_in_turn(unassigned)
     return dealer.assignment, dealer.moving
 
 
@@ -80,14 +83,14 @@ class _QuotaDealer:
             self.below_base.append(member)
         elif len(near) >= self._ceiling_quota and self._larger_quota_count:
             quota = self._ceiling_quota
-            self._count_larger_quota()
+            self._use_up_larger_quota()
         elif self._larger_quota_count:
             self.at_base.append(member)
         self.assignment[member] = near[:quota]
         for partition in near[quota:]:
             self._released[partition] = member
 
-    def deal_near(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
+    def deal_to_near_members(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Deal partitions to near members with room in their quota; return those left over."""
         rest = []
         turn = 0
@@ -108,10 +111,10 @@ class _QuotaDealer:
                 rest.append(partition)
                 continue
             self._assign_and_note_move(partition, self.at_base.pop(index))
-            self._count_larger_quota()
+            self._use_up_larger_quota()
         return rest
 
-    def deal_remaining(self, unassigned: Sequence[TopicPartition]) -> None:
+    def deal_in_turn(self, unassigned: Sequence[TopicPartition]) -> None:
         """Deal partitions in turn to members below the base quota, then to those that are at it."""
         turn = 0
         for partition in unassigned:
@@ -128,7 +131,7 @@ class _QuotaDealer:
             else:
                 turn += 1
 
-    def _assign_and_note_move(self, partition: TopicPartition, member: str) -> int:
+    def _assign_and_note_move(self, partition: TopicPartition, member: str) -> MemberPartitionCount:
         """Assign a partition, note whether it moves, and return the member's partition count."""
         member_partitions = self.assignment[member]
         member_partitions.append(partition)
@@ -136,7 +139,7 @@ class _QuotaDealer:
             self.moving[partition] = member
         return len(member_partitions)
 
-    def _count_larger_quota(self) -> None:
+    def _use_up_larger_quota(self) -> None:
         self._larger_quota_count -= 1
         if not self._larger_quota_count:
             self.at_base.clear()

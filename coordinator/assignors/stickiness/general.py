@@ -17,11 +17,14 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 from coordinator.assignors.stickiness.claims import ResolvedOwnership
 from coordinator.assignors.stickiness.movements import PartitionMovements
 from coordinator.assignors.stickiness.racks import RackInfo
 from coordinator.assignors.subscriptions import Assignment, Members, TopicPartition, Topics
+
+HasMovedAny: TypeAlias = bool
 
 
 def assign_general(
@@ -122,10 +125,10 @@ class _AssignmentBalancer:
             member: list(member_partitions) for member, member_partitions in self.assignment.items()
         }
         if not self._has_revoked:
-            self._move_while_better_and_tell_if_any(
+            self._move_to_better_owners(
                 [each for each in added_partitions if each[0] in movable_topics]
             )
-        has_moved = self._move_while_better_and_tell_if_any(
+        has_moved = self._move_to_better_owners(
             [each for each in self.partitions if each[0] in movable_topics]
         )
         taking_part = [member for _, member in self._ranked]
@@ -149,7 +152,7 @@ class _AssignmentBalancer:
                 return True
         return False
 
-    def _move_while_better_and_tell_if_any(self, partitions: Sequence[TopicPartition]) -> bool:
+    def _move_to_better_owners(self, partitions: Sequence[TopicPartition]) -> HasMovedAny:
         """Move partitions until no move balances better; return whether anything has moved."""
         has_moved = False
         for _ in range(_MAX_PASSES):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from coordinator.assignors.java_order import sort_like_hash_map
 from coordinator.assignors.streams.java_queue import JavaPriorityQueue
+
+MemberTaskCount: TypeAlias = int
 
 TaskId = tuple[str, int]
 
@@ -30,26 +34,26 @@ class ProcessLoad:
         """Return whether any member of the process has a task, in whatever role."""
         return task in self._tasks
 
-    def add_task(self, member_id: str, task: TaskId) -> int:
+    def add_task(self, member_id: str, task: TaskId) -> MemberTaskCount:
         """Give a task to a member; return how many tasks it has then."""
         self._members_by_load = None
-        return self._add_task_and_count_member(member_id, task)
+        return self._count_task(member_id, task)
 
     def add_to_least_loaded(self, task: TaskId) -> str:
         """Give a task to the member with the fewest tasks; return which one that is."""
         if len(self.task_counts) == 1:
             [member_id] = self.task_counts
-            self._add_task_and_count_member(member_id, task)
+            self._count_task(member_id, task)
             return member_id
         if self._members_by_load is None:
             order = sort_like_hash_map(self.task_counts)
             self._members_by_load = JavaPriorityQueue(order, self.task_counts.__getitem__)
         member_id = self._members_by_load.pop_least()
-        self._add_task_and_count_member(member_id, task)
+        self._count_task(member_id, task)
         self._members_by_load.add_element(member_id)
         return member_id
 
-    def _add_task_and_count_member(self, member_id: str, task: TaskId) -> int:
+    def _count_task(self, member_id: str, task: TaskId) -> MemberTaskCount:
         counts = self.task_counts
         self._task_count += 1
         self.load = self._task_count / len(counts)

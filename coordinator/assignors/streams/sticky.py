@@ -55,21 +55,21 @@ class MemberTaskTarget(NamedTuple):
     standby: frozenset[TaskId]
 
 
-class _Share:
+class _TaskQuota:
     """Computes how many tasks a member may have, from those that are left."""
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._task_count, self._member_count = task_count, member_count
-        self.tasks_per_member = self._compute_share()
+        self.tasks_per_member = self._compute_tasks_per_member()
 
     def remove_member_if_full(self, member_task_count: int) -> None:
         """Take a member out of the computation once it has its share."""
         if member_task_count == self.tasks_per_member:
             self._member_count -= 1
             self._task_count -= member_task_count
-            self.tasks_per_member = self._compute_share()
+            self.tasks_per_member = self._compute_tasks_per_member()
 
-    def _compute_share(self) -> int:
+    def _compute_tasks_per_member(self) -> int:
         # The rounding of Java's integers towards zero, and only a positive rest rounds up.
         if not self._member_count:
             return 0
@@ -111,8 +111,8 @@ class _StickyAssignment:
         ]
         task_count = len(self._active_tasks)
         all_count = task_count + len(self._stateful_tasks) * standby_count
-        self._active_share = _Share(task_count, len(members))
-        self._share = _Share(all_count, len(members))
+        self._active_share = _TaskQuota(task_count, len(members))
+        self._share = _TaskQuota(all_count, len(members))
         # By member id: active tasks, and standby tasks.
         self.tasks: dict[str, tuple[list[TaskId], list[TaskId]]] = {}
         self._processes: dict[str, ProcessLoad] = {}
@@ -141,7 +141,7 @@ class _StickyAssignment:
             process = queue.pop_least()
             member_id = process.add_to_least_loaded(task)
             self.tasks[member_id][0].append(task)
-            self._count_active(process.task_counts[member_id])
+            self._update_active_quotas(process.task_counts[member_id])
             queue.add_element(process)
 
     def _try_keep_active(self, task: TaskId) -> bool:
@@ -161,10 +161,10 @@ class _StickyAssignment:
         if process.task_counts[member_id] >= self._active_share.tasks_per_member:
             return False
         self.tasks[member_id][0].append(task)
-        self._count_active(process.add_task(member_id, task))
+        self._update_active_quotas(process.add_task(member_id, task))
         return True
 
-    def _count_active(self, member_task_count: int) -> None:
+    def _update_active_quotas(self, member_task_count: int) -> None:
         self._active_share.remove_member_if_full(member_task_count)
         self._share.remove_member_if_full(member_task_count)
 

@@ -10,7 +10,7 @@ from coordinator.assignors.tasks.pools import Pools, list_tasks
 from coordinator.assignors.tasks.replicas import PoolNumber, Replica
 
 
-def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, int]:
+def choose_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, PoolNumber]:
     """Return the pool where each stateful task is to run in the end: balanced and sticky.
 
     A task starts from its owner, or where it can run soonest; then tasks move until the threads
@@ -27,7 +27,7 @@ def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, in
     )
     homeless = []
     for task in ordered:
-        home = _find_home(task, pools)
+        home = _find_preferred_pool(task, pools)
         if home is None:
             homeless.append(task)
         else:
@@ -58,7 +58,7 @@ def place_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, in
     return {replica.task: pool for replica, pool in units.unit_of.items()}
 
 
-def _find_home(task: str, pools: Pools) -> PoolNumber | None:
+def _find_preferred_pool(task: str, pools: Pools) -> PoolNumber | None:
     """Return the pool that keeps a task if balance allows: its owner, unless others are ahead."""
     owner = pools.find_owner(task)
     if owner is None or pools.is_caught_up(task, owner) or not pools.find_caught_up(task):
@@ -66,7 +66,9 @@ def _find_home(task: str, pools: Pools) -> PoolNumber | None:
     return None
 
 
-def place_stateful(targets: Mapping[str, int], pools: Pools) -> dict[str, int]:
+def place_stateful_where_caught_up(
+    targets: Mapping[str, int], pools: Pools
+) -> dict[str, PoolNumber]:
     """Return the pool where each stateful task runs now: its target, if that is caught up.
 
     Otherwise it is another pool that is caught up, the owner before others; or, if there is none,
@@ -80,11 +82,11 @@ def place_stateful(targets: Mapping[str, int], pools: Pools) -> dict[str, int]:
         else:
             waiting.append(task)
     for task in waiting:
-        units.place_replica(Replica(task), _find_stand_in(task, targets[task], pools, units))
+        units.place_replica(Replica(task), _choose_stand_in_pool(task, targets[task], pools, units))
     return {replica.task: pool for replica, pool in units.unit_of.items()}
 
 
-def _find_stand_in(task: str, target: PoolNumber, pools: Pools, units: Units) -> PoolNumber:
+def _choose_stand_in_pool(task: str, target: PoolNumber, pools: Pools, units: Units) -> PoolNumber:
     owner = pools.find_owner(task)
     caught_up = pools.find_caught_up(task)
     if owner is not None and (owner in caught_up or not caught_up):
@@ -100,7 +102,7 @@ def _find_stand_in(task: str, target: PoolNumber, pools: Pools, units: Units) ->
 
 def place_stateless(
     tasks: Collection[str], stateful: Mapping[str, int], pools: Pools
-) -> dict[str, int]:
+) -> dict[str, PoolNumber]:
     """Return the pool where each stateless task runs, so that all active tasks are balanced.
 
     A task stays with its owner where balance allows.

@@ -105,10 +105,10 @@ class Units:
                     break
                 movable = [r for r in replicas_by_load[load] if can_move(r, target)]
                 if movable:
-                    return self._choose_best(movable, target, rank_move), target
+                    return self._choose_best_replica(movable, target, rank_move), target
         return None
 
-    def _choose_best(
+    def _choose_best_replica(
         self,
         replicas: Iterable[Replica],
         target: int,

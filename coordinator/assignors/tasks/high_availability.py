@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from coordinator.assignors.tasks.active import (
-    place_stateful,
-    place_stateful_targets,
+    choose_stateful_targets,
+    place_stateful_where_caught_up,
     place_stateless,
 )
 from coordinator.assignors.tasks.pools import Pools
@@ -57,14 +57,14 @@ def assign_tasks_and_replicas(state: AssignmentInput, configs: AssignmentConfigs
     if configs.max_warmup_replicas < 1:
         raise ValueError(f"max_warmup_replicas is {configs.max_warmup_replicas}, and at least 1")
     pools = Pools(state, configs)
-    targets = place_stateful_targets(state.stateful_tasks, pools)
+    targets = choose_stateful_targets(state.stateful_tasks, pools)
     optimizer = None
     if configs.rack_aware_assignment_strategy != NO_STRATEGY and not find_rack_obstacle(
         state, configs
     ):
         optimizer = RackAwareOptimizer(pools)
         targets = optimizer.optimize_active(targets, optimizer.stateful_costs)
-    stateful = place_stateful(targets, pools)
+    stateful = place_stateful_where_caught_up(targets, pools)
     standby_targets = StandbyTargets(stateful, targets, pools).choose_pools(optimizer)
     standbys, standby_moves = _place_standbys(stateful, targets, standby_targets, pools)
     active_moves = [

@@ -20,12 +20,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.assignors.tasks.cheapest_placement import CheapestPlacement, Place
 from coordinator.assignors.tasks.pools import Pools
 from coordinator.assignors.tasks.replicas import PoolNumber, Replica, partition_sort_key
 from coordinator.assignors.tasks.state import AssignmentConfigs, AssignmentInput
+
+MovedCount: TypeAlias = int
 
 NO_STRATEGY, BALANCE_SUBTOPOLOGY = "none", "balance_subtopology"
 _STANDBY_ROUND_LIMIT = 4
@@ -126,7 +128,7 @@ class RackAwareOptimizer:
 
     def _exchange_between(
         self, pair: tuple[int, int], list_standbys: ListStandbys, move: MoveStandby
-    ) -> int:
+    ) -> MovedCount:
         """Exchange standby tasks between two pools; return how many have moved."""
         holders = {
             task: source

@@ -76,7 +76,7 @@ class ClassicMembership:
 
     # Loading and resignation of a shard
 
-    def start_session_timers(self, shard: GroupShard) -> None:
+    def restart_sessions_after_load(self, shard: GroupShard) -> None:
         """Restart every member's session timeout after the shard has loaded.
 
         A group that is larger than `group.max.size` by now rebalances: its members can commit
@@ -89,7 +89,7 @@ class ClassicMembership:
             if len(group.members) > self._config.max_size:
                 self._start_rebalance(group, ClassicRebalanceCause.GROUP_TOO_LARGE)
 
-    def release_groups(self, shard: GroupShard) -> None:
+    def release_groups_of_shard(self, shard: GroupShard) -> None:
         """Cancel all timers of a shard's groups; answer pending requests with NOT_COORDINATOR.
 
         It is called before the shard clears its state.
@@ -97,9 +97,9 @@ class ClassicMembership:
         for group in shard.state.classic.values():
             self.cancel_timers_and_answer_pending(group, Code.NOT_COORDINATOR)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
-        self._timers.close()
+        self._timers.cancel_all_timers()
 
     # Conversions from and to consumer groups
 
@@ -111,11 +111,13 @@ class ClassicMembership:
                 self._timers.cancel_timer((due, group_id, member_id))
         for member_id in group.joining:
             answer = JoinAnswer(code=code, member_id=member_id)
-            _call_waiting_callback(self._join_callbacks, group_id, member_id, answer)
+            _answer_waiting_request(self._join_callbacks, group_id, member_id, answer)
         for member_id in group.syncing:
-            _call_waiting_callback(self._sync_callbacks, group_id, member_id, SyncAnswer(code=code))
+            _answer_waiting_request(
+                self._sync_callbacks, group_id, member_id, SyncAnswer(code=code)
+            )
 
-    def adopt_group(
+    def adopt_downgraded_group(
         self, shard: GroupShard, group: ClassicGroup, cause: ClassicRebalanceCause | None
     ) -> None:
         """Take up a group that was a consumer group, and rebalance it if there is a cause."""
@@ -226,7 +228,7 @@ class ClassicMembership:
                         self._sync_callbacks[group_id, member_id] = sync_callback
                 case _:
                     self._carry_out_effect(shard, group_id, effect)
-        shard.count_group_change(group_id, before)
+        shard.count_member_changes_since(group_id, before)
         return decision.response
 
     def _carry_out_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
@@ -239,9 +241,9 @@ class ClassicMembership:
             case KeepJoinState(changed_group, is_saved):
                 keep_join_state(shard.state.classic, changed_group, is_saved=is_saved)
             case AnswerJoin(member_id, join_answer):
-                _call_waiting_callback(self._join_callbacks, group_id, member_id, join_answer)
+                _answer_waiting_request(self._join_callbacks, group_id, member_id, join_answer)
             case AnswerSync(member_id, sync_answer):
-                _call_waiting_callback(self._sync_callbacks, group_id, member_id, sync_answer)
+                _answer_waiting_request(self._sync_callbacks, group_id, member_id, sync_answer)
             case CountRebalanceStart(cause, generation):
                 shard.classic_counters.count_rebalance_start(group_id, cause.value)
                 logger.info("%s: generation %d ends: %s", group_id, generation, cause.value)
@@ -279,7 +281,7 @@ class ClassicMembership:
             self._timers.set_timer(key, RETRY_MS)
 
 
-def _call_waiting_callback(
+def _answer_waiting_request(
     callbacks: dict[tuple[str, str], Callable[[A], None]], group_id: str, member_id: str, answer: A
 ) -> None:
     callback = callbacks.pop((group_id, member_id), None)

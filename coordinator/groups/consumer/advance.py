@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.groups.consumer.config import ConsumerGroupConfig, ConsumerGroupSettings
 from coordinator.groups.consumer.effects import (
@@ -45,6 +45,8 @@ from coordinator.groups.consumer.target import (
 )
 from coordinator.groups.consumer.topics import TopicList, compute_metadata_hash, find_topic_ids
 from coordinator.shard.decision import Decision
+
+NeedsNewEpoch: TypeAlias = bool
 
 
 @dataclass(slots=True)
@@ -95,9 +97,7 @@ def advance_member(
     regex_changed = updated.regex != member.regex
     must_bump_epoch = topics_changed
     if regex_changed:
-        must_bump_epoch |= _validate_regex_and_tell_if_epoch_needed(
-            group, member.regex, updated.regex
-        )
+        must_bump_epoch |= _validate_regex_change(group, member.regex, updated.regex)
         records += _build_tombstone_if_last_subscriber(group, member.regex)
     epoch = group.epoch
     checks_topics = (
@@ -203,9 +203,9 @@ def _select_epoch_cause(
     return GroupEpochCause.MEMBER_JOINED if is_new else GroupEpochCause.SUBSCRIPTION_CHANGED
 
 
-def _validate_regex_and_tell_if_epoch_needed(
+def _validate_regex_change(
     group: ConsumerGroup, old_regex: str | None, new_regex: str | None
-) -> bool:
+) -> NeedsNewEpoch:
     """Return whether the group needs an epoch now, as a member has another expression than before.
 
     An expression that is still to be resolved needs no epoch now, but brings one then.

@@ -83,7 +83,7 @@ class ConsumerEffectExecutor:
             else:
                 self.carry_out_effect(shard, group_id, effect)
         if before is not None:
-            shard.count_group_change(group_id, before)
+            shard.count_member_changes_since(group_id, before)
         return response
 
     def carry_out_effect(self, shard: GroupShard, group_id: str, effect: object) -> None:
@@ -122,7 +122,9 @@ class ConsumerEffectExecutor:
             case _:
                 self._convert_group(shard, group_id, effect)
 
-    def drop_group(self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()) -> None:
+    def cancel_timers_and_drop_state(
+        self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()
+    ) -> None:
         """Cancel a group's timers and drop its transient state.
 
         It is no consumer group any more, or not this broker's.
@@ -130,15 +132,15 @@ class ConsumerEffectExecutor:
         self._cancel_member_timers(group_id, member_ids)
         shard.transient_states.pop(group_id, None)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
-        self._timers.close()
+        self._timers.cancel_all_timers()
 
     def _convert_group(self, shard: GroupShard, group_id: str, effect: object) -> None:
         """Carry out an effect of a group's conversion from or to a classic one."""
         match effect:
             case DropConsumerGroup(member_ids):
-                self.drop_group(shard, group_id, member_ids)
+                self.cancel_timers_and_drop_state(shard, group_id, member_ids)
             case DropClassicGroup(classic_group):
                 logger.info("%s is a consumer group from now on", group_id)
                 self._classic_membership.cancel_timers_and_answer_pending(
@@ -147,7 +149,7 @@ class ConsumerEffectExecutor:
             case AdoptClassicGroup(classic_group, must_rebalance):
                 logger.info("%s is a classic group from now on", group_id)
                 cause = ClassicRebalanceCause.CONVERTED if must_rebalance else None
-                self._classic_membership.adopt_group(shard, classic_group, cause)
+                self._classic_membership.adopt_downgraded_group(shard, classic_group, cause)
             case _:
                 raise AssertionError(f"{effect!r} is no effect of a consumer group's decision")
 

@@ -117,14 +117,14 @@ class ConsumerMembership:
                     shard, group.group_id, select_rebalance_timer(member)
                 )
 
-    def release_groups(self, shard: GroupShard) -> None:
+    def release_groups_of_shard(self, shard: GroupShard) -> None:
         """Cancel the timers of all members of a shard, before the shard clears its state."""
         for group in shard.state.consumer.values():
-            self.executor.drop_group(shard, group.group_id, group.members)
+            self.executor.cancel_timers_and_drop_state(shard, group.group_id, group.members)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
-        self.executor.close()
+        self.executor.cancel_all_timers()
 
     # Requests
 

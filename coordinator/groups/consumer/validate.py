@@ -46,7 +46,7 @@ def validate_offset_commit(
     epoch = committing_member.generation
     if epoch == member.epoch:
         return
-    code = _stale_epoch_code(member)
+    code = _select_stale_epoch_code(member)
     if transactional:
         code = Code.ILLEGAL_GENERATION
     if epoch > member.epoch:
@@ -73,11 +73,11 @@ def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: in
     member = require_member(group, member_id or "", None)
     if epoch != member.epoch:
         raise Refused(
-            _stale_epoch_code(member), f"epoch {epoch} isn't the member's, {member.epoch}"
+            _select_stale_epoch_code(member), f"epoch {epoch} isn't the member's, {member.epoch}"
         )
 
 
-def _stale_epoch_code(member: ConsumerGroupMember) -> Code:
+def _select_stale_epoch_code(member: ConsumerGroupMember) -> Code:
     return Code.STALE_MEMBER_EPOCH if member.classic is None else Code.ILLEGAL_GENERATION
 
 

@@ -68,7 +68,7 @@ class StreamsEffectExecutor:
         for effect in decision.effects:
             self.carry_out_effect(shard, group_id, effect)
         if before is not None:
-            shard.count_group_change(group_id, before)
+            shard.count_member_changes_since(group_id, before)
             group = shard.state.streams.get(group_id)
             if group is not None and not group.members:
                 get_or_create_transient_streams_state(shard, group_id).shutdown_requester = None
@@ -109,7 +109,9 @@ class StreamsEffectExecutor:
                     get_or_create_transient_streams_state(shard, group_id), effect
                 )
 
-    def drop_group(self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()) -> None:
+    def cancel_timers_and_drop_state(
+        self, shard: GroupShard, group_id: str, member_ids: Iterable[str] = ()
+    ) -> None:
         """Cancel a group's timers and drop its transient state.
 
         It is no streams group any more, or not this broker's.
@@ -118,9 +120,9 @@ class StreamsEffectExecutor:
         self._timers.cancel_timer((StreamsTimer.INITIAL_DELAY, group_id, ""))
         shard.transient_streams_states.pop(group_id, None)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
-        self._timers.close()
+        self._timers.cancel_all_timers()
 
     def _cancel_member_timers(self, group_id: str, member_ids: Iterable[str]) -> None:
         for member_id in member_ids:

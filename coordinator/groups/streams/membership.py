@@ -56,7 +56,10 @@ from coordinator.groups.streams.target import (
     count_moved_tasks,
     has_assignment_interval_passed,
 )
-from coordinator.groups.streams.unchanged import has_no_streams_news, keep_streams_member
+from coordinator.groups.streams.unchanged import (
+    decide_unchanged_streams_heartbeat,
+    has_no_streams_news,
+)
 from coordinator.shard.decision import Decision
 
 logger = logging.getLogger(__name__)
@@ -113,14 +116,14 @@ class StreamsMembership:
                     shard, group.group_id, select_revocation_timer(member)
                 )
 
-    def release_groups(self, shard: GroupShard) -> None:
+    def release_groups_of_shard(self, shard: GroupShard) -> None:
         """Cancel the timers of all members of a shard, before the shard clears its state."""
         for group in shard.state.streams.values():
-            self.executor.drop_group(shard, group.group_id, group.members)
+            self.executor.cancel_timers_and_drop_state(shard, group.group_id, group.members)
 
-    def close(self) -> None:
+    def cancel_all_timers(self) -> None:
         """Cancel all timers."""
-        self.executor.close()
+        self.executor.cancel_all_timers()
 
     # Requests
 
@@ -144,7 +147,7 @@ class StreamsMembership:
     ) -> Decision[Record, StreamsHeartbeatAnswer]:
         context = self.create_context(shard, group.group_id)
         if has_no_streams_news(group, command, context):
-            return keep_streams_member(
+            return decide_unchanged_streams_heartbeat(
                 command.member_id,
                 command.epoch,
                 command.endpoint_epoch,

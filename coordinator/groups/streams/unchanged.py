@@ -20,8 +20,8 @@ def has_no_streams_news(
 ) -> bool:
     """Return whether neither the member reports anything nor the group has anything for it.
 
-    `keep_streams_member` decides such a heartbeat. For those of which this can't be said at a
-    glance it is False.
+    `decide_unchanged_streams_heartbeat` decides such a heartbeat. For those of which this can't be
+    said at a glance it is False.
     """
     member, transient_state = group.members.get(command.member_id), context.transient_state
     configured, topology = transient_state.configured, group.topology
@@ -47,7 +47,7 @@ def has_no_streams_news(
 
 
 @lru_cache(16_384)  # a member's decision is the same until it or its group changes
-def keep_streams_member(
+def decide_unchanged_streams_heartbeat(
     member_id: str,
     epoch: int,
     endpoint_epoch: int,

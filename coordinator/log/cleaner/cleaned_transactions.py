@@ -9,9 +9,12 @@ Source: CleanedTransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from coordinator.log.batch import RecordBatch
 from coordinator.log.transaction_index import AbortedTransaction
+
+IsDiscardable: TypeAlias = bool
 
 
 class CleanedTransactionMetadata:
@@ -28,7 +31,7 @@ class CleanedTransactionMetadata:
         self._met: set[int] = set()  # of these, the producers with data in the batches read so far
         self._committed: set[int] = set()  # producers of other transactions with data
 
-    def on_batch_read(self, batch: RecordBatch) -> bool:
+    def on_batch_read(self, batch: RecordBatch) -> IsDiscardable:
         """Read the log's next batch of records; return whether its transaction was aborted.
 
         Kafka: `CleanedTransactionMetadata.onBatchRead`.
@@ -42,7 +45,7 @@ class CleanedTransactionMetadata:
         self._committed.add(batch.producer_id)
         return False
 
-    def on_control_batch_read(self, marker: RecordBatch) -> bool:
+    def on_control_batch_read(self, marker: RecordBatch) -> IsDiscardable:
         """Read the log's next marker; return whether no data of its transaction is left.
 
         Kafka: `CleanedTransactionMetadata.onControlBatchRead`.

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from coordinator.clock import Timer
 from coordinator.config import BrokerConfig
@@ -35,6 +36,8 @@ from coordinator.log.cleaner.steps import AsyncOperation, BackgroundCall, Steps,
 from coordinator.log.host import BrokerHost
 from coordinator.log.partition import PartitionLog
 from coordinator.log.topics import BrokerTopic, TopicRegistry
+
+CleaningCount: TypeAlias = int
 
 logger = logging.getLogger(__name__)
 
@@ -93,13 +96,13 @@ class LogCleaner:
             self._timer.cancel()
         self._drop_steps()
 
-    def clean_all_now(self, partition: PartitionLog | None = None) -> int:
+    def clean_regardless_of_ratio(self, partition: PartitionLog | None = None) -> CleaningCount:
         """Clean one log or all of them without a pause, whatever the dirty ratio; return the count.
 
         It is for tests, and only where background work is done at once.
         """
         count = 0
-        for each in [partition] if partition else self._topics.all_partitions():
+        for each in [partition] if partition else self._topics.list_all_partitions():
             while self._is_cleanable(each):
                 section = self._find_section(each)
                 if not section.dirty_bytes:
@@ -125,7 +128,7 @@ class LogCleaner:
             return False
         found: tuple[PartitionLog, CleanableSection] | None = None
         dirty_ratio_max = 0.0
-        for at, partition in enumerate(self._topics.all_partitions()):
+        for at, partition in enumerate(self._topics.list_all_partitions()):
             if self._is_cleanable(partition) and partition not in self._put_off:
                 try:
                     section = self._find_section(partition)
@@ -211,7 +214,7 @@ class LogCleaner:
         """Collect the first dirty offset of each partition that was ever cleaned."""
         return {
             (each.topic, each.index): each.compaction.first_dirty_offset
-            for each in self._topics.all_partitions()
+            for each in self._topics.list_all_partitions()
             if each.compaction.first_dirty_offset
         }
 

@@ -71,7 +71,7 @@ class Reload(Checker):
 def forget_idle_producers(broker: Broker) -> None:
     """Forget the producers that have expired, as the broker's check does."""
     now_ms, idle_ms = broker.clock.now_ms(), broker.config.producer_id_expiration_ms
-    for partition in broker.topics.all_partitions():
+    for partition in broker.topics.list_all_partitions():
         partition.producers.forget_idle_producers(now_ms, idle_ms)
 
 

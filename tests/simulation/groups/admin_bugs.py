@@ -111,7 +111,9 @@ def offsets_of_a_deleted_topic_stay(world: World) -> AbstractContextManager[None
 def a_shard_that_is_back_forgets_no_topic(world: World) -> AbstractContextManager[None]:
     """Make a shard miss topics that were deleted while it was loading or led by another broker."""
     return replaced(
-        group_offsets.GroupOffsets, "forget_topics_after_load", lambda _: lambda self, shard: None
+        group_offsets.GroupOffsets,
+        "forget_topics_deleted_during_load",
+        lambda _: lambda self, shard: None,
     )
 
 

@@ -157,7 +157,9 @@ def everybody_is_handed_the_leader_s_share(world: World) -> AbstractContextManag
 
 def sessions_are_not_counted_after_a_restart(world: World) -> AbstractContextManager[None]:
     """Make a restarted broker wait for ever for a member that died while it was down."""
-    return replaced(ClassicMembership, "start_session_timers", lambda _: lambda self, shard: None)
+    return replaced(
+        ClassicMembership, "restart_sessions_after_load", lambda _: lambda self, shard: None
+    )
 
 
 def nobody_is_told_that_a_member_has_left(world: World) -> AbstractContextManager[None]:

@@ -18,7 +18,7 @@ def test_settings_have_kafkas_names() -> None:
         False,
         7,
     )
-    assert config.setting_text("num_partitions") == "4"
+    assert config.format_setting("num_partitions") == "4"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_partition_that_can_not_be_opened_is_refused_alone_and_repaired(
         "t", {"cleanup.policy": cleanup_policy, "retention.bytes": "0"}
     )
     log.remove_expired_segments()
-    client.broker.cleaner.clean_all_now(log)
+    client.broker.cleaner.clean_regardless_of_ratio(log)
     client.broker.close()
     assert {each: each.read_bytes() for each in log_files(tmp_path / "t-0")} == before
     assert repair_what_was_logged(caplog) == str(path)
@@ -254,7 +254,7 @@ def test_a_shard_is_repaired_and_has_all_but_what_the_damaged_batch_said(
         assert code_of(committed, client, "a") is Code.NOT_COORDINATOR
         transactions = client.broker.coordinators.transactions
         assert transactions.init_producer_id("app", 1_000, -1, -1).producer_id == 0
-        client.broker.cleaner.clean_all_now(client.partition(GROUP_TOPIC))
+        client.broker.cleaner.clean_regardless_of_ratio(client.partition(GROUP_TOPIC))
         client.broker.close()
         assert path.read_bytes() == before
     caplog.records[:] = [each for each in caplog.records if GROUP_TOPIC in each.getMessage()][-1:]
@@ -287,7 +287,7 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     assert len(before) > 5
     client = Client(tmp_path)
     assert shard(client.broker, GROUP_TOPIC) is CoordinatorState.FAILED
-    assert client.broker.cleaner.clean_all_now() == 0
+    assert client.broker.cleaner.clean_regardless_of_ratio() == 0
     client.broker.topics.save_and_replace_configs(
         GROUP_TOPIC, {"cleanup.policy": "delete", "retention.bytes": "0", "segment.bytes": "300"}
     )

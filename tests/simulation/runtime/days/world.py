@@ -65,7 +65,7 @@ class DaysWorld(RuntimeWorld):
         assert found is not None
         with self.observe_action():
             self.broker.topics.delete_topic(found)
-            self.broker.topics.release_deleted_name(topic)
+            self.broker.topics.free_deleted_name(topic)
             self.broker.topics.create_topic(topic, PARTITIONS, found.configs)
             for number in range(PARTITIONS):
                 self.truths[topic, number] = Truth()
@@ -94,7 +94,7 @@ class DaysWorld(RuntimeWorld):
         assert found is not None
         with self.observe_action():
             self.broker.topics.delete_topic(found)
-            self.broker.topics.release_deleted_name(topic)
+            self.broker.topics.free_deleted_name(topic)
             for place in [each for each in self.truths if each[0] == topic]:
                 del self.truths[place]
         self.causes.add(Cause.RESET)

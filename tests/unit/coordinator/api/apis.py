@@ -50,7 +50,7 @@ class FakeTopics:
     def get(self, name: str) -> Any:
         return self._topics.get(name)
 
-    def release_deleted_name(self, name: str) -> None:
+    def free_deleted_name(self, name: str) -> None:
         self.forgetting.pop(name, None)
 
     def write_topic_list(self) -> None:

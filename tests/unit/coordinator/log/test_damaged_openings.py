@@ -12,7 +12,7 @@ from crc32c import crc32c
 from coordinator.errors import Code
 from coordinator.log import recovery
 from coordinator.log.batch import RecordBatch
-from coordinator.log.checkpoint import forget_saved_segments
+from coordinator.log.checkpoint import remove_segments_from_checkpoint
 from coordinator.log.disk import SystemDisk
 from coordinator.log.recovery import RestoredLog
 from coordinator.log.segments import LogSegments
@@ -92,7 +92,7 @@ def test_a_marker_that_says_nothing_is_damage(
         client.produce("t", batch(b"2"))
     topic_id = client.broker.topics.get("t").id  # type: ignore[union-attr]
     client.broker.close()
-    forget_saved_segments(SystemDisk(), tmp_path / "t-0", topic_id)
+    remove_segments_from_checkpoint(SystemDisk(), tmp_path / "t-0", topic_id)
     [path] = log_files(tmp_path / "t-0")
     damage(path, 1, empty_marker)
     check_others_serve(Client(tmp_path))

@@ -214,5 +214,7 @@ def test_the_age_of_an_open_transaction_is_by_the_brokers_clock() -> None:
     now_ms = 5_000
     producers = ProducerStateManager(lambda: now_ms)
     producers.apply_batch(produced(producer_id=7, transactional=True), 100)
-    assert producers.oldest_open_ms() == 5_000, "whatever the timestamps of its records"
-    assert producers.set_clock(lambda: 9_000).oldest_open_ms() == 9_000
+    assert producers.oldest_open_transaction_at_ms() == 5_000, (
+        "whatever the timestamps of its records"
+    )
+    assert producers.use_clock_from_now(lambda: 9_000).oldest_open_transaction_at_ms() == 9_000

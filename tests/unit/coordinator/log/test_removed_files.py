@@ -52,7 +52,7 @@ def open_files(directory: Path) -> int:
 
 
 def discard(log: PartitionLog) -> None:
-    log.discard_log()
+    log.close_for_deletion()
 
 
 def delete_records(log: PartitionLog) -> None:
@@ -110,7 +110,7 @@ def test_a_deleted_log_keeps_no_file_open_but_those_that_are_being_sent(tmp_path
     other = found(log, 2)
     assert open_files(tmp_path) == 3
     del other
-    log.discard_log()
+    log.close_for_deletion()
     assert open_files(tmp_path) == 1
     del records
     assert open_files(tmp_path) == 0
@@ -125,7 +125,7 @@ def test_records_that_are_deleted_leave_no_file_open_but_those_that_are_being_se
     found(log, 2)
     log.delete_records_before(4)
     assert open_files(tmp_path) == 2, "the active segment's, and the one that is being sent"
-    log.discard_log()
+    log.close_for_deletion()
     assert open_files(tmp_path) == 1
     assert len(bytes(records)) == 2 * SIZE
     del records

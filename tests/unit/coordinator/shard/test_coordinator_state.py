@@ -35,11 +35,11 @@ def test_a_shard_is_loaded_a_slice_at_a_time() -> None:
         notes.shard.execute_decision(Decision([text], None))
     again = Notes(log)
     for count in (1, 2):
-        assert not again.shard.load_slice_and_tell_if_last(max_bytes=1)
+        assert not again.shard.load_next_slice(max_bytes=1)
         assert len(again.applied) == count
         ended = TransactionEnded(1, 0, committed=True)
         assert code_of(again.shard.end_transaction, ended) is Code.COORDINATOR_LOAD_IN_PROGRESS
-    assert again.shard.load_slice_and_tell_if_last(max_bytes=1)
+    assert again.shard.load_next_slice(max_bytes=1)
     assert again.applied == notes.applied
 
 
@@ -48,7 +48,7 @@ def test_a_shard_that_has_resigned_is_no_coordinator_until_it_is_elected() -> No
     notes.shard.execute_decision(Decision(["a"], None))
     notes.shard.mark_resigned()
     assert code_of(notes.shard.execute_decision, Decision(["b"], None)) is Code.NOT_COORDINATOR
-    assert notes.shard.load_slice_and_tell_if_last(), "a slice that was waiting does nothing"
+    assert notes.shard.load_next_slice(), "a slice that was waiting does nothing"
     notes.applied.clear()
     notes.shard.restart_loading_as_leader()
     assert notes.shard.coordinator_state is CoordinatorState.LOADING

@@ -137,7 +137,7 @@ def test_work_that_is_stopped_is_closed_and_never_goes_on() -> None:
     found: list[str | Exception] = []
     sliced.run_in_slices(steps.work(), found.append)
     taken = steps.taken
-    sliced.close()
+    sliced.stop_all_work()
     clock.advance(10)
     assert steps.is_closed
     assert (steps.taken, found, clock.scheduled()) == (taken, [], 0)

@@ -97,7 +97,7 @@ def test_one_call_is_scheduled_whatever_the_number_of_heartbeats() -> None:
         timers.set_timer("session", 45_000)
         clock.advance(10)
     assert clock.scheduled() == 1
-    timers.close()
+    timers.cancel_all_timers()
     clock.advance(100_000)
     assert fired == []
 
@@ -131,7 +131,7 @@ async def stall_with_a_heartbeat_unread(*, is_sent: bool) -> list[str]:
     await asyncio.sleep(0.5)
     for end in (slow_end, member_end):
         loop.remove_reader(end)
-    timers.close()
+    timers.cancel_all_timers()
     for each in sum(pairs, ()):
         each.close()
     return expired

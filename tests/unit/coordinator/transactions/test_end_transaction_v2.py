@@ -11,10 +11,10 @@ from coordinator.shard.decision import LogRecordOrigin
 from coordinator.transactions.apply import apply_record
 from coordinator.transactions.end_transaction import (
     EndTransactionCommand,
-    complete_end,
+    complete_transaction_end,
     fence_and_abort,
     needs_new_producer_id,
-    prepare_end,
+    prepare_transaction_end,
     require_transaction_to_end,
 )
 from coordinator.transactions.state import (
@@ -104,7 +104,7 @@ def test_an_unknown_id_is_no_producer_s() -> None:
 def ended(
     known: TransactionMetadata, next_producer_id: int = -1
 ) -> tuple[TransactionMetadata, ProducerIdAndEpoch]:
-    decision = prepare_end(
+    decision = prepare_transaction_end(
         known, committed=True, version=V2, next_producer_id=next_producer_id, now_ms=20
     )
     [record] = decision.records
@@ -126,7 +126,7 @@ def test_with_the_last_epoch_the_id_is_left_for_a_new_one() -> None:
     prepared, owner = ended(last, next_producer_id=5000)
     assert (prepared.producer_id, prepared.producer_epoch) == (4000, EPOCH_MAX)
     assert (prepared.next_producer_id, owner) == (5000, ProducerIdAndEpoch(5000, 0))
-    [record] = complete_end(prepared, now_ms=30).records
+    [record] = complete_transaction_end(prepared, now_ms=30).records
     assert isinstance(record, TransactionSaved)
     done = record.transaction
     assert (done.producer_id, done.producer_epoch) == (5000, 0)
@@ -137,13 +137,17 @@ def test_with_the_last_epoch_the_id_is_left_for_a_new_one() -> None:
 
 def test_an_abort_of_nothing_starts_when_it_ends() -> None:
     empty = replace(KNOWN, status=TransactionStatus.EMPTY, start_ms=-1, partitions=frozenset())
-    decision = prepare_end(empty, committed=False, version=V2, next_producer_id=-1, now_ms=20)
+    decision = prepare_transaction_end(
+        empty, committed=False, version=V2, next_producer_id=-1, now_ms=20
+    )
     [record] = decision.records
     assert isinstance(record, TransactionSaved)
     assert record.transaction.start_ms == 20
     state = TransactionShardState({"app": empty})
     apply_record(state, record, LogRecordOrigin(0))
-    apply_record(state, complete_end(record.transaction, 30).records[0], LogRecordOrigin(1))
+    apply_record(
+        state, complete_transaction_end(record.transaction, 30).records[0], LogRecordOrigin(1)
+    )
     assert state.transactions["app"].status is TransactionStatus.COMPLETE_ABORT
 
 

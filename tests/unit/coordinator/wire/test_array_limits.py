@@ -9,7 +9,7 @@ from kio.index import load_request_schema
 from kio.serial import entity_reader
 
 from coordinator.api.router import APIS
-from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_array_limit_walk
 from coordinator.wire.codec import (
     MalformedRequest,
     build_entity,
@@ -33,7 +33,7 @@ def test_the_walk_over_a_request_ends_where_the_request_does(api_key: int, versi
     at = read_request_header(frame).body_start
     if entity_type.__flexible__:
         at = skip_tags(frame, at)
-    assert create_walk(entity_type)(frame, at, [ELEMENTS_MAX]) == len(frame)
+    assert create_array_limit_walk(entity_type)(frame, at, [ELEMENTS_MAX]) == len(frame)
 
 
 def read(api_key: int, version: int, body: bytes) -> object:
@@ -94,7 +94,7 @@ def test_elements_of_one_size_are_skipped_as_others_are(
     except Exception:
         return
     try:
-        assert create_walk(entity_type)(bytes(frame), at, [ELEMENTS_MAX]) == at + end
+        assert create_array_limit_walk(entity_type)(bytes(frame), at, [ELEMENTS_MAX]) == at + end
     except ValueError:
         assert change is not None  # the walk refuses some null arrays that kio takes
 

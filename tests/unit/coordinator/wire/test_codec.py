@@ -13,7 +13,7 @@ from coordinator.errors import Code
 from coordinator.wire.codec import (
     MalformedRequest,
     build_entity,
-    cache_frames,
+    create_cached_frame_reader,
     encode_for_reuse,
     encode_response,
     load_schema,
@@ -148,7 +148,7 @@ def heartbeat_reader() -> Callable[[bytes, str], tuple[Any, str, str]]:
         assert (header.api_key, header.version) == (HEARTBEAT, 0)
         return read_request(schema, frame, header.body_start), header.client_id, host
 
-    return cache_frames(HEARTBEAT_START, read)
+    return create_cached_frame_reader(HEARTBEAT_START, read)
 
 
 HEARTBEAT_START = b"\0\x0c\0\0"  # key, version

@@ -18,7 +18,7 @@ class FakeReader:
 
     def hold(self, held_bytes: int) -> None:
         self.held_bytes = held_bytes
-        self.may_read = self.intake.set_held_bytes_and_tell_if_readable(self, held_bytes)
+        self.may_read = self.intake.set_held_bytes(self, held_bytes)
 
     def resume_reading(self) -> None:
         assert not self.may_read

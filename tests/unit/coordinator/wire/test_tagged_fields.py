@@ -6,7 +6,7 @@ import pytest
 from kio.index import load_request_schema
 
 from coordinator.api.router import APIS
-from coordinator.wire.array_limits import ELEMENTS_MAX, create_walk
+from coordinator.wire.array_limits import ELEMENTS_MAX, create_array_limit_walk
 from coordinator.wire.codec import MalformedRequest, load_schema, read_request, read_request_header
 from coordinator.wire.tagged_fields import ElementBudget, Walk, create_strict_tag_walk, skip_tags
 from tests.unit.coordinator.api.client import example, request_bytes
@@ -44,7 +44,7 @@ def with_unknown_fields(frame: bytes, fields: tuple[bytes, ...]) -> bytes:
         return walk
 
     request_type = load_request_schema(header.api_key, header.version)
-    create_walk(request_type, noting)(frame, sections[0][1], [ELEMENTS_MAX])
+    create_array_limit_walk(request_type, noting)(frame, sections[0][1], [ELEMENTS_MAX])
     for start, end in sorted(sections, reverse=True):
         count = bytes([frame[start] + len(fields)])
         frame = frame[:start] + count + frame[start + 1 : end] + b"".join(fields) + frame[end:]

@@ -37,7 +37,10 @@ from coordinator.groups.streams.topology import (
     StreamsSubtopology,
     StreamsTopology,
 )
-from coordinator.groups.streams.unchanged import has_no_streams_news, keep_streams_member
+from coordinator.groups.streams.unchanged import (
+    decide_unchanged_streams_heartbeat,
+    has_no_streams_news,
+)
 from coordinator.groups.streams.validate import validate_streams_offset_commit
 from coordinator.offsets.commit import CommittingMember, OffsetToCommit
 from coordinator.shard.decision import LogRecordOrigin
@@ -390,7 +393,7 @@ class StreamsGroupHistory:
             if not has_no_streams_news(group, command, context):
                 continue
             self.unchanged_count += 1
-            quick = keep_streams_member(
+            quick = decide_unchanged_streams_heartbeat(
                 member.member_id,
                 member.epoch,
                 command.endpoint_epoch,

@@ -52,7 +52,7 @@ def test_a_log_is_cleaned_by_itself_after_the_backoff() -> None:
 def test_the_checkpoint_is_kafkas() -> None:
     world = World(MemoryDisk())
     log = filled(world)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     content = world.disk.read_file(DATA / FILE_NAME)
     assert content == b"0\n1\nt 0 %d\n" % log.compaction.active_base_offset
     assert read_first_dirty_offsets(MemoryDisk(), DATA) == {}
@@ -71,12 +71,12 @@ def test_segments_become_fewer_and_what_was_cleaned_survives_crashes() -> None:
     world = World(disk)
     log = filled(world)
     before = len(log.compaction.list_closed_segments())
-    assert world.cleaner.clean_all_now() == 1
-    assert world.cleaner.clean_all_now() == 0
+    assert world.cleaner.clean_regardless_of_ratio() == 1
+    assert world.cleaner.clean_regardless_of_ratio() == 0
     for i in range(10):
         write(log, b"key-0", b"more-%d" % i)
     expected = values(log)
-    assert world.cleaner.clean_all_now() == 1
+    assert world.cleaner.clean_regardless_of_ratio() == 1
     assert len(log.compaction.list_closed_segments()) < before - 4
     assert values(log) == expected
     found = list(records(log))
@@ -104,7 +104,7 @@ def test_a_topic_that_is_deleted_while_it_is_cleaned_is_dropped() -> None:
     world = World(MemoryDisk(), log_cleaner_backoff_ms=0)
     filled(world, count=500, keys=500)
     world.create("other")
-    write(world.topics.all_partitions()[1], b"k", b"v")
+    write(world.topics.list_all_partitions()[1], b"k", b"v")
     world.cleaner.start_cleaning()
     world.clock.advance(10)
     topic = world.topics.get("t")
@@ -217,8 +217,8 @@ def test_a_map_with_little_room_cleans_in_passes_to_the_same_end() -> None:
     world, small = World(MemoryDisk()), World(MemoryDisk(), log_cleaner_dedupe_buffer_size=600)
     for each in (world, small):
         filled(each, count=100, keys=30)
-    assert world.cleaner.clean_all_now() == 1
-    assert small.cleaner.clean_all_now() > 1
+    assert world.cleaner.clean_regardless_of_ratio() == 1
+    assert small.cleaner.clean_regardless_of_ratio() > 1
     assert list(records(small.log)) == list(records(world.log))
 
 
@@ -232,7 +232,7 @@ def test_what_is_not_stable_is_not_cleaned() -> None:
     open_at = log.last_stable_offset
     for i in range(50):
         write(log, b"key-1", b"later-%d" % i)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     assert read_first_dirty_offsets(world.disk, DATA)[("t", 0)] <= open_at
     assert [offset for offset, _, _ in records(log) if offset >= open_at] == list(
         range(open_at, open_at + 51)
@@ -251,7 +251,7 @@ def test_aborted_records_are_gone_from_the_file_and_committed_ones_are_read() ->
         log.append_marker(PID, 0, committed=i % 2 == 0, coordinator_epoch=0)
     for i in range(10):
         write(log, b"x", b"%d" % i)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     closed = {
         key: value
         for offset, key, value in records(log)
@@ -289,7 +289,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         log.checkpoints.save_in_background()
         expected = values(log)
         disk.calls = calls
-        world.cleaner.clean_all_now()
+        world.cleaner.clean_regardless_of_ratio()
         live = list(records(log))
         assert values(log) == expected
         after = disk.kill()
@@ -297,7 +297,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         assert list(records(again.log)) == live, f"{calls=}"
         assert has_each_key_once_where_it_is_clean(again.log), f"{calls=}"
         assert not again.log.compaction.is_replacing, f"{calls=}: nothing can be cleaned"
-        again.cleaner.clean_all_now()
+        again.cleaner.clean_regardless_of_ratio()
         assert values(again.log) == expected, f"{calls=}"
         assert not [path for path in after.files if path.suffix in (".cleaned", ".swap")]
         outcomes.add(len(live))
@@ -382,7 +382,7 @@ def test_a_log_that_is_cleaned_and_crashes_has_the_same_last_values(
                 model.end(pid, committed=committed)
             case ("clean", room):
                 world.config = replace(world.config, log_cleaner_dedupe_buffer_size=room)
-                world.cleaner.clean_all_now()
+                world.cleaner.clean_regardless_of_ratio()
             case ("crash", forgets):
                 disk = disk.kill()
                 if forgets:  # everything is read again

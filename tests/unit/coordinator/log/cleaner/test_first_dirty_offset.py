@@ -58,7 +58,7 @@ def write_history_with_a_deleted_key(log: PartitionLog) -> dict[bytes | None, by
 def clean_past_the_delete_horizon(world: World) -> None:
     """Clean, wait until the tombstones may go, and clean the records written meanwhile."""
     for _ in range(3):
-        world.cleaner.clean_all_now()
+        world.cleaner.clean_regardless_of_ratio()
         world.clock.advance(2 * RETENTION_MS)
         for i in range(20):
             write(world.log, b"later", b"%d" % i)
@@ -87,7 +87,7 @@ def test_a_deleted_key_stays_deleted_in_a_topic_of_an_older_ones_name(
     disk = WithoutCheckpoint()
     world = World(disk)
     filled(world, count=90)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     disk.is_failing = True  # or the broker is killed before the file without the topic is there
     delete_topic(world)
     if is_made_again_before_the_kill:
@@ -104,7 +104,7 @@ def test_a_deleted_key_stays_deleted_in_a_topic_of_an_older_ones_name(
 def test_a_deleted_key_stays_deleted_if_a_namesake_is_cleaned_after_its_deletion() -> None:
     world = World(MemoryDisk())
     filled(world, count=90)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     delete_topic(world)
     world.create(configs=CONFIGS)
     expected = write_history_with_a_deleted_key(world.log)
@@ -121,7 +121,7 @@ def test_a_deleted_key_stays_deleted_in_files_that_take_the_place_of_others() ->
     disk = MemoryDisk()
     world = World(disk)
     filled(world, 90, 5, **CONFIGS)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     world.topics.close()
     target = disk.kill()
     directory = DATA / "t-0"
@@ -143,7 +143,7 @@ def test_a_deleted_key_stays_deleted_where_a_log_was_cut_and_grew_again() -> Non
     disk = MemoryDisk()
     world = World(disk)
     filled(world, 90, 5, **CONFIGS)
-    world.cleaner.clean_all_now()
+    world.cleaner.clean_regardless_of_ratio()
     world.topics.close()
     target = disk.kill()
     for path in [each for each in target.files if each.suffix in (".log", ".index", ".timeindex")]:
@@ -172,20 +172,20 @@ def test_a_log_is_not_cleaned_again_after_a_restart() -> None:
         disk = MemoryDisk()
         world = World(disk)
         filled(world)
-        assert world.cleaner.clean_all_now() == 1
+        assert world.cleaner.clean_regardless_of_ratio() == 1
         cleaned_to = world.log.compaction.active_base_offset
         again = World(restart(disk))
         section = find_cleanable_section(again.log, FakeClock().now_ms())
         assert section.first_dirty_offset == cleaned_to
         assert section.dirty_bytes == 0
-        assert again.cleaner.clean_all_now() == 0
+        assert again.cleaner.clean_regardless_of_ratio() == 0
 
 
 def test_a_log_without_a_checkpoint_that_can_be_believed_is_cleaned_from_its_start() -> None:
     disk = MemoryDisk()
     world = World(disk)
     filled(world)
-    assert world.cleaner.clean_all_now() == 1
+    assert world.cleaner.clean_regardless_of_ratio() == 1
     after = disk.kill()
     after.remove_file(DATA / "t-0" / "checkpoint")
     again = World(after)
@@ -199,7 +199,7 @@ def test_the_file_for_others_names_no_topic_that_has_gone() -> None:
     other = world.create("other")
     for i in range(50):
         write(other, b"key", b"%d" % i)
-    assert world.cleaner.clean_all_now() == 2
+    assert world.cleaner.clean_regardless_of_ratio() == 2
     disk.is_failing = True
     delete_topic(world)
     after = disk.kill()
@@ -216,10 +216,10 @@ def test_a_log_stays_clean_whether_the_file_for_others_can_be_written_or_not() -
     world = World(disk)
     filled(world)
     disk.is_failing = True
-    assert world.cleaner.clean_all_now() == 1
-    assert world.cleaner.clean_all_now() == 0
+    assert world.cleaner.clean_regardless_of_ratio() == 1
+    assert world.cleaner.clean_regardless_of_ratio() == 0
     assert read_first_dirty_offsets(disk, DATA) == {}
-    assert World(disk.kill()).cleaner.clean_all_now() == 0
+    assert World(disk.kill()).cleaner.clean_regardless_of_ratio() == 0
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -240,7 +240,7 @@ def test_in_any_history_of_topics_of_one_name_what_is_deleted_stays_deleted(seed
                 model[key] = value
         chance = rng.random()
         if chance < 0.7:
-            world.cleaner.clean_all_now()
+            world.cleaner.clean_regardless_of_ratio()
         elif chance < 0.85:
             disk = killed(disk)
             world = World(disk)
