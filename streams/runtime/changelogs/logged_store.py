@@ -18,6 +18,7 @@ from state.store_checkpoint import StoreCheckpoint
 from streams.common.counted import format_count
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
+from streams.runtime.changelogs.rekeyed_record import RekeyedRecord
 from streams.runtime.changelogs.window_expiry import WindowExpiry
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
@@ -46,8 +47,9 @@ class LoggedStore:
     is_source_topic: bool = False
     """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
     then."""
-    is_table_row: Callable[[Any], bool] = lambda message: True
-    """Returns whether a record of the table's topic, which has a key, is a row of the table."""
+    encode_row_key: Callable[[Any], bytes | None] = lambda message: message.key()
+    """Returns the bytes under which the store has a record of the table's topic, which has a key.
+    None: the record is no row of the table."""
     left_out_count: int = 0
     """How many records of the table's topic with a key were restored without, as no rows."""
     committed_source_offset: int = 0
@@ -85,11 +87,16 @@ class LoggedStore:
     ) -> list[Any]:
         """Return the records of a table's topic below `position` that are rows of the table.
 
-        Others have no key, or were skipped by the deserialization handler when they were processed.
+        They have the keys that the store gives them. Others have no key, or were skipped by the
+        deserialization handler when they were processed.
         How many it has skipped is logged once, where the restore reaches `end_offset`.
         """
         keyed = [each for each in messages if each.offset() < position and each.key() is not None]
-        rows = [each for each in keyed if self.is_table_row(each)]
+        rows = []
+        for each in keyed:
+            key = self.encode_row_key(each)
+            if key is not None:
+                rows.append(each if key == each.key() else RekeyedRecord(each, key))
         self.left_out_count += len(keyed) - len(rows)
         if position >= end_offset and self.left_out_count and not self._logged_left_out:
             self._logged_left_out = True

@@ -131,7 +131,15 @@ class RecordCopier:
         if key is None:
             self._count_record_without_key(table, message)
             return None
-        if self._decode_record(table, message) is None:
+        decoded = self._decode_record(table, message)
+        if decoded is None:
+            return None
+        try:
+            # Look-ups ask by these bytes. The writer's may be others: JSON with spaces, Avro under
+            # another id of its schema.
+            key = table.store.key.serialize(decoded.key)
+        except Exception as error:
+            self._skip_unreadable_or_raise(table, message, error)
             return None
         return message.partition(), message.offset(), key, value, message.timestamp()[1]
 
@@ -146,17 +154,23 @@ class RecordCopier:
                 message,
             )
         except Exception as error:
-            self.message = message
-            refusal = SerdeError(
-                f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
-                f"key={key_serde.name} value={value_serde.name}: "
-                f"{hide_values(read_text(error), error, key, value)}; "
-                f"key {quote_value(key)}, value {quote_value(value)}"
-            )
-            self._failures.skip_record_or_raise(
-                self, Stage.DESERIALIZATION, table.name, error, refusal
-            )
+            self._skip_unreadable_or_raise(table, message, error)
             return None
+
+    def _skip_unreadable_or_raise(
+        self, table: GlobalTableSpec, message: Any, error: Exception
+    ) -> None:
+        """Let the deserialization handler decide about a record that the serdes refuse."""
+        key, value = message.key(), message.value()
+        key_serde, value_serde = find_topic_serdes(table)
+        self.message = message
+        refusal = SerdeError(
+            f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
+            f"key={key_serde.name} value={value_serde.name}: "
+            f"{hide_values(read_text(error), error, key, value)}; "
+            f"key {quote_value(key)}, value {quote_value(value)}"
+        )
+        self._failures.skip_record_or_raise(self, Stage.DESERIALIZATION, table.name, error, refusal)
 
     def _process_records(
         self, table: GlobalStoreSpec, replica: TopicReplica, messages: Sequence[Any]

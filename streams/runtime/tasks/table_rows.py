@@ -1,4 +1,8 @@
-"""Tell which records of a table's topic are its rows, where the topic restores the table's store.
+"""Tell which records of a table's topic are its rows, where the topic restores the table's store,
+and under which keys the store has them.
+
+Others may write a key as other bytes than the table's serde does: JSON with spaces, Avro under
+another id of its schema. A store is asked by the bytes of its serde, which a processed row has.
 
 A record that the serdes can't read was for the `deserialization_handler` when it was processed. It
 is no row only where that went on without it, and the record is at fault: a schema registry that is
@@ -34,22 +38,24 @@ class RestoredRecord:
         return f"{self.message.topic()}[{self.message.partition()}]@{self.message.offset()}"
 
 
-def create_row_check(
+def create_row_key_encoder(
     spec: StoreSpec, sources: Mapping[str, SourceNode], task_name: str, failures: FailureHandler
-) -> Callable[[Any], bool]:
-    """Return a function that tells whether a record of a table's topic is a row of the table.
+) -> Callable[[Any], bytes | None]:
+    """Return a function that encodes the key of a record of a table's topic as its store does.
 
-    `sources` are those of the task, by their topics. The function raises SerdeError for a record
-    that the handler does not let pass, and StreamsError where its serdes could not be asked.
+    It returns None for a record that is no row of the table. `sources` are those of the task, by
+    their topics. The function raises SerdeError for a record that the handler does not let pass,
+    and StreamsError where its serdes could not be asked.
     """
     read_key, read_value = spec.key.deserialize, spec.value.deserialize
+    write_key = spec.key.serialize
     source = sources.get(spec.source_topic or "")
     step = spec.name if source is None else source.name
 
-    def is_table_row(message: Any) -> bool:
+    def encode_row_key(message: Any) -> bytes | None:
         key, value = message.key(), message.value()
         try:
-            read_key(key)
+            stored_key = write_key(read_key(key))
             if value is not None:
                 read_value(value)
         except Exception as error:  # a serde may be the user's; whatever it raises is looked at
@@ -67,7 +73,7 @@ def create_row_check(
                 f"{reason}; key {quote_value(key)}, value {quote_value(value)}"
             )
             failures.leave_out_or_raise(record, step, error, refusal)
-            return False
-        return True
+            return None
+        return stored_key
 
-    return is_table_row
+    return encode_row_key

@@ -467,7 +467,9 @@ def test_a_record_that_the_serdes_of_a_table_refuse_is_not_followed() -> None:
     world.kafka.load(CHANGELOG, ("a", "1"), ("a", "no row"), ("b", "2"))
     world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
     logged = replace(
-        world.store(), is_source_topic=True, is_table_row=lambda record: record.value() != b"no row"
+        world.store(),
+        is_source_topic=True,
+        encode_row_key=lambda record: None if record.value() == b"no row" else record.key(),
     )
     world.follow(logged)
     assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2"}, 3)
@@ -563,3 +565,14 @@ def checkpoint_time_ms(logged: LoggedStore) -> int:
     found = logged.store.read_checkpoint()
     assert found is not None
     return found.written_ms
+
+
+def test_a_row_of_a_table_is_followed_under_the_key_that_its_serde_writes() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, (" a", "1"), ("a", "2"), ("b ", "3"))
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
+    logged = replace(
+        world.store(), is_source_topic=True, encode_row_key=lambda record: record.key().strip()
+    )
+    world.follow(logged)
+    assert (held(logged), logged.changelog_position) == ({"a": "2", "b": "3"}, 3)

@@ -11,7 +11,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import SerdeError, StreamsError
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.failures import FailureHandler
-from streams.runtime.tasks.table_rows import create_row_check
+from streams.runtime.tasks.table_rows import create_row_key_encoder
 from streams.serdes.registry_client import RegistryUnavailable
 from streams.serdes.serde import Serde
 from streams.settings.exception_handlers import (
@@ -51,7 +51,7 @@ def build_check(handler: ExceptionHandler, counters: ThreadCounters | None = Non
         monotonic_s=float,
         list_topics=tuple,
     )
-    return create_row_check(sub.stores[0], sub.sources, "0_0", failures)
+    return create_row_key_encoder(sub.stores[0], sub.sources, "0_0", failures)
 
 
 def create_message(value: bytes | None) -> Message:
@@ -63,8 +63,9 @@ def test_a_record_that_its_handler_goes_on_without_is_left_out_and_not_counted_a
     handler: ExceptionHandler,
 ) -> None:
     counters = ThreadCounters()
-    is_row = build_check(handler, counters)
-    assert [is_row(create_message(value)) for value in (b"1", None, b"much")] == [True, True, False]
+    encode_key = build_check(handler, counters)
+    keys = [encode_key(create_message(value)) for value in (b"1", None, b"much")]
+    assert keys == [b"pen", b"pen", None]
     assert counters == ThreadCounters(), GONE
 
 
