@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.errors import StoreCorrupted
 from state.shown_values import quote_value
@@ -18,7 +18,7 @@ from state.store_checkpoint import StoreCheckpoint
 from streams.common.counted import format_count
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.runtime.changelogs.changelog import NO_EXPIRY, ChangelogExpiry, ChangelogRange
-from streams.runtime.changelogs.rekeyed_record import RekeyedRecord
+from streams.runtime.changelogs.reencoded_record import ReencodedRecord
 from streams.runtime.changelogs.window_expiry import WindowExpiry
 from streams.runtime.clients import translate_produce_error
 from streams.runtime.clients.delivered_offsets import add_offset_tracking
@@ -26,6 +26,9 @@ from streams.runtime.clients.errors import ChangeTooLarge, is_too_large
 from streams.runtime.clients.interfaces import ProducerClient
 
 log = logging.getLogger(__name__)
+
+StoredRow: TypeAlias = tuple[bytes, bytes | None]
+"""Key and value of a row as its store has them; without a value the row is deleted."""
 
 _LARGE_BYTES = 500_000
 """From this size on a change is described where a changelog can't be written."""
@@ -47,9 +50,9 @@ class LoggedStore:
     is_source_topic: bool = False
     """Whether `changelog` is the topic of the store's table, which others write: nothing is logged
     then."""
-    encode_row_key: Callable[[Any], bytes | None] = lambda message: message.key()
-    """Returns the bytes under which the store has a record of the table's topic, which has a key.
-    None: the record is no row of the table."""
+    encode_row: Callable[[Any], StoredRow | None] = lambda message: (message.key(), message.value())
+    """Returns key and value of a record of the table's topic, which has a key, as the store has
+    them. None: the record is no row of the table."""
     left_out_count: int = 0
     """How many records of the table's topic with a key were restored without, as no rows."""
     committed_source_offset: int = 0
@@ -87,22 +90,22 @@ class LoggedStore:
     ) -> list[Any]:
         """Return the records of a table's topic below `position` that are rows of the table.
 
-        They have the keys that the store gives them. Others have no key, or were skipped by the
-        deserialization handler when they were processed.
-        How many it has skipped is logged once, where the restore reaches `end_offset`.
+        They have the bytes that the store has. Others have no key, or were skipped when they were
+        processed. How many those are is logged once, where the restore reaches `end_offset`.
         """
         keyed = [each for each in messages if each.offset() < position and each.key() is not None]
         rows = []
         for each in keyed:
-            key = self.encode_row_key(each)
-            if key is not None:
-                rows.append(each if key == each.key() else RekeyedRecord(each, key))
+            row = self.encode_row(each)
+            if row is not None:
+                is_same = row == (each.key(), each.value())
+                rows.append(each if is_same else ReencodedRecord(each, *row))
         self.left_out_count += len(keyed) - len(rows)
         if position >= end_offset and self.left_out_count and not self._logged_left_out:
             self._logged_left_out = True
             log.warning(
-                "store %r was restored from %s without %s that its serdes can't read, as "
-                "deserialization_handler goes on without such records",
+                "store %r was restored from %s without %s that no row was made of: its serdes "
+                "can't read it, or find no key, or its timestamp is negative",
                 self.store.name,
                 self.changelog,
                 format_count(self.left_out_count, "record"),

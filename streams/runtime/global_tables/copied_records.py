@@ -134,6 +134,11 @@ class RecordCopier:
         decoded = self._decode_record(table, message)
         if decoded is None:
             return None
+        if decoded.key is None:  # as JSON's null is read
+            self._count_record_without_key(table, message)
+            return None
+        if decoded.value is None:
+            value = None
         try:
             # Look-ups ask by these bytes. The writer's may be others: JSON with spaces, Avro under
             # another id of its schema.

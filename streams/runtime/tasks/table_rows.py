@@ -1,8 +1,9 @@
 """Tell which records of a table's topic are its rows, where the topic restores the table's store,
-and under which keys the store has them.
+and how the store has them.
 
 Others may write a key as other bytes than the table's serde does: JSON with spaces, Avro under
-another id of its schema. A store is asked by the bytes of its serde, which a processed row has.
+another id of its schema. A store is asked by the bytes of its serde, which a processed row has. And
+a serde may read None, as JSON's null is: without a value it is a deletion, without a key no row.
 
 A record that the serdes can't read was for the `deserialization_handler` when it was processed. It
 is no row only where that went on without it, and the record is at fault: a schema registry that is
@@ -18,6 +19,7 @@ from state.shown_values import hide_values, quote_value, read_text
 from streams.common.error_causes import list_causes
 from streams.errors import SerdeError, StreamsError
 from streams.graph.nodes import SourceNode, StoreSpec
+from streams.runtime.changelogs.logged_store import StoredRow
 from streams.runtime.tasks.failures import FailureHandler
 from streams.serdes.registry_client import RegistryUnavailable
 
@@ -38,26 +40,30 @@ class RestoredRecord:
         return f"{self.message.topic()}[{self.message.partition()}]@{self.message.offset()}"
 
 
-def create_row_key_encoder(
+def create_row_encoder(
     spec: StoreSpec, sources: Mapping[str, SourceNode], task_name: str, failures: FailureHandler
-) -> Callable[[Any], bytes | None]:
-    """Return a function that encodes the key of a record of a table's topic as its store does.
+) -> Callable[[Any], StoredRow | None]:
+    """Return a function that returns key and value of a record as its table's store has them.
 
-    It returns None for a record that is no row of the table. `sources` are those of the task, by
-    their topics. The function raises SerdeError for a record that the handler does not let pass,
-    and StreamsError where its serdes could not be asked.
+    It returns None for a record that is no row of the table, as one with a negative timestamp,
+    which no task processes. `sources` are those of the task, by their topics. The function raises
+    SerdeError for a record that the handler does not let pass, and StreamsError where its serdes
+    could not be asked.
     """
     read_key, read_value = spec.key.deserialize, spec.value.deserialize
     write_key = spec.key.serialize
     source = sources.get(spec.source_topic or "")
     step = spec.name if source is None else source.name
 
-    def encode_row_key(message: Any) -> bytes | None:
+    def encode_row(message: Any) -> StoredRow | None:
         key, value = message.key(), message.value()
+        if message.timestamp()[1] < 0:
+            return None
         try:
-            stored_key = write_key(read_key(key))
-            if value is not None:
-                read_value(value)
+            read = read_key(key)
+            stored_key = None if read is None else write_key(read)
+            if value is not None and read_value(value) is None:
+                value = None
         except Exception as error:  # a serde may be the user's; whatever it raises is looked at
             record = RestoredRecord(task_name, message)
             reason = hide_values(read_text(error), error, key, value)
@@ -74,6 +80,6 @@ def create_row_key_encoder(
             )
             failures.leave_out_or_raise(record, step, error, refusal)
             return None
-        return stored_key
+        return None if stored_key is None else (stored_key, value)
 
-    return encode_row_key
+    return encode_row

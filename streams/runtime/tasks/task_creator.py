@@ -42,7 +42,7 @@ from streams.runtime.tasks.offset_proof import OffsetProof, prove_offsets
 from streams.runtime.tasks.restore_start import start_restoring_task
 from streams.runtime.tasks.store_disks import StoreDiskOpener
 from streams.runtime.tasks.store_opening import open_store, with_read_back_check
-from streams.runtime.tasks.table_rows import create_row_key_encoder
+from streams.runtime.tasks.table_rows import create_row_encoder
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import assign_directory_numbers
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
@@ -169,7 +169,7 @@ class TaskCreator:
                         changelog_position=0,
                         disk=disk,
                         is_source_topic=from_source,
-                        encode_row_key=create_row_key_encoder(
+                        encode_row=create_row_encoder(
                             spec, subtopology.sources, task_name, self._failures
                         ),
                         expiry=find_changelog_expiry(spec),

@@ -80,3 +80,22 @@ def test_a_key_that_its_serde_reads_and_does_not_write_goes_to_the_handler() -> 
         driver.topic("in").pipe("k", "v")
         assert driver.topic("out").read_values() == ["v+None"]
         assert driver.dropped == 1
+
+
+@pytest.mark.parametrize("optimization", ["none", "reuse.ktable.source.topics"])
+def test_what_a_serde_reads_as_none_is_no_key_or_a_deletion_after_a_restore_too(
+    optimization: str,
+) -> None:
+    app = App("app", topology_optimization=optimization)
+    app.table("rows", key=KEY, value=KEY, store=Store.in_memory("rows"))
+    app.global_table("all", key=KEY, value=KEY, store=Store.in_memory("all"))
+    with TopologyTestDriver(app) as driver:
+        for name in ("rows", "all"):
+            topic = driver.topic(name, key=serdes.bytes, value=serdes.bytes)
+            topic.pipe_many([(b'"a"', b"1"), (b'"a"', b"null"), (b'"b"', b"null"), (b"null", b"2")])
+            topic.pipe(b'"c"', b" 3 ")
+        for _ in range(2):
+            assert dict(driver.store("rows").all()) == {"c": 3}
+            assert dict(driver.store("all").all()) == {"c": 3}
+            driver.crash()
+            driver.restart()

@@ -469,7 +469,7 @@ def test_a_record_that_the_serdes_of_a_table_refuse_is_not_followed() -> None:
     logged = replace(
         world.store(),
         is_source_topic=True,
-        encode_row_key=lambda record: None if record.value() == b"no row" else record.key(),
+        encode_row=lambda each: None if each.value() == b"no row" else (each.key(), each.value()),
     )
     world.follow(logged)
     assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2"}, 3)
@@ -572,7 +572,9 @@ def test_a_row_of_a_table_is_followed_under_the_key_that_its_serde_writes() -> N
     world.kafka.load(CHANGELOG, (" a", "1"), ("a", "2"), ("b ", "3"))
     world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(3, "")
     logged = replace(
-        world.store(), is_source_topic=True, encode_row_key=lambda record: record.key().strip()
+        world.store(),
+        is_source_topic=True,
+        encode_row=lambda record: (record.key().strip(), record.value()),
     )
     world.follow(logged)
     assert (held(logged), logged.changelog_position) == ({"a": "2", "b": "3"}, 3)

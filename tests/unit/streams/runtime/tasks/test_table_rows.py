@@ -11,7 +11,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import SerdeError, StreamsError
 from streams.runtime.counters import ThreadCounters
 from streams.runtime.tasks.failures import FailureHandler
-from streams.runtime.tasks.table_rows import create_row_key_encoder
+from streams.runtime.tasks.table_rows import create_row_encoder
 from streams.serdes.registry_client import RegistryUnavailable
 from streams.serdes.serde import Serde
 from streams.settings.exception_handlers import (
@@ -51,7 +51,7 @@ def build_check(handler: ExceptionHandler, counters: ThreadCounters | None = Non
         monotonic_s=float,
         list_topics=tuple,
     )
-    return create_row_key_encoder(sub.stores[0], sub.sources, "0_0", failures)
+    return create_row_encoder(sub.stores[0], sub.sources, "0_0", failures)
 
 
 def create_message(value: bytes | None) -> Message:
@@ -63,9 +63,9 @@ def test_a_record_that_its_handler_goes_on_without_is_left_out_and_not_counted_a
     handler: ExceptionHandler,
 ) -> None:
     counters = ThreadCounters()
-    encode_key = build_check(handler, counters)
-    keys = [encode_key(create_message(value)) for value in (b"1", None, b"much")]
-    assert keys == [b"pen", b"pen", None]
+    encode_row = build_check(handler, counters)
+    rows = [encode_row(create_message(value)) for value in (b"1", None, b"much")]
+    assert rows == [(b"pen", b"1"), (b"pen", None), None]
     assert counters == ThreadCounters(), GONE
 
 
@@ -137,4 +137,9 @@ def test_rows_outlast_a_restore_while_the_registry_of_their_serde_is_away(
         driver.restart()
         assert dict(driver.store("rows").all()) == {"pen": 10, "ink": 30}
     (told,) = [each.getMessage() for each in caplog.records if "restored from" in each.getMessage()]
-    assert told.startswith("store 'rows' was restored from rows[0] without 2 records that its serd")
+    assert told.startswith("store 'rows' was restored from rows[0] without 2 records that no row")
+
+
+def test_a_record_without_a_time_which_no_task_processes_is_no_row() -> None:
+    without_time = Message(Partition("rows", 0), 7, b"pen", b"1", -1)
+    assert build_check("fail")(without_time) is None
