@@ -149,7 +149,7 @@ class UnlimitedWindows:
     start_ms: int
 
     size_ms = TIME_MAX
-    close_delay_past_end_ms = 0
+    close_delay_past_end_ms = TIME_MAX
     grace_ms = 0
     retention_ms = TIME_MAX
     idle_close_ms = None

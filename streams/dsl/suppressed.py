@@ -15,6 +15,7 @@ from streams.graph.nodes import Node, ProcessorNode, StoreKind
 from streams.operators.suppress import SuppressedView, SuppressOptions, suppress_updates
 from streams.topology.expand import bind_changelog_serdes
 from streams.topology.rules import SuppressionRule
+from streams.windows import UnlimitedWindows
 
 if TYPE_CHECKING:
     from streams.dsl.table import Table
@@ -217,9 +218,14 @@ def suppress_table(table: Table[Any, Any], until: Suppressed, name: str | None) 
 def find_window_grace_ms(node: Node, step: str) -> int:
     """Return the longest grace, in ms, of the windows upstream of `node`.
 
-    Raises TopologyError if there are none (GraphGraceSearchUtil).
+    Raises TopologyError if there are none (GraphGraceSearchUtil), or if one never closes.
     """
     if isinstance(node, ProcessorNode) and node.grace_ms is not None:
+        if node.grace_ms == UnlimitedWindows.close_delay_past_end_ms:
+            raise TopologyError(
+                f"step {step!r} waits until windows close, and the window of {node.name!r}, "
+                "windows.unlimited(), never closes: use until_time_limit"
+            )
         return node.grace_ms
     if not node.parents:
         raise TopologyError(

@@ -228,6 +228,11 @@ class Table(DslBase, TableJoins[K, V]):
         """
         from streams.dsl.stream import Stream  # imported here: it imports this module
 
+        if key is not None and mapper is None:
+            raise TopologyError(
+                f"to_stream of {self._node.name!r}: key= is the serde of a mapper's keys, and "
+                "there is no mapper: the stream has the table's keys with their serde"
+            )
         node = self._builder.add_step(
             "KTABLE-TOSTREAM",
             self._node,

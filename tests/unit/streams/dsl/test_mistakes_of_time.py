@@ -116,6 +116,15 @@ WINDOWS: Table = {
         ("step 'c': emit='close' is neither 'on_update' nor 'on_close'",),
     ),
     "the close of what never closes": (
+        lambda app: (
+            windowed(app, windows.unlimited())
+            .count()
+            .filter(lambda key, count: count > 1)
+            .suppress(until_window_closes(), name="s")
+        ),
+        ("step 's' waits until windows close", "windows.unlimited(), never closes"),
+    ),
+    "the emission on close of what never closes": (
         lambda app: windowed(app, windows.unlimited()).count(emit="on_close", name="c"),
         ("step 'c': emit='on_close' with windows.unlimited()", "never closes"),
     ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from streams import App, TopologyTestDriver, serdes
+import pytest
+
+from streams import App, TopologyError, TopologyTestDriver, serdes
 
 
 def test_a_mapper_gives_the_updates_other_keys_as_select_key_behind_it_does() -> None:
@@ -17,3 +19,9 @@ def test_a_mapper_gives_the_updates_other_keys_as_select_key_behind_it_does() ->
         expected = [(2, 2), (30, 30)]
         assert driver.topic("by-price").read_pairs() == expected
         assert driver.topic("by-price-too").read_pairs() == expected
+
+
+def test_a_serde_of_keys_without_a_mapper_is_refused() -> None:
+    prices = App("a").table("prices", key=serdes.string, value=serdes.int64)
+    with pytest.raises(TopologyError, match="and there is no mapper"):
+        prices.to_stream(key=serdes.bytes)  # type: ignore[call-overload]
