@@ -13,6 +13,12 @@ from tests.processes import ServerProcess, free_ports
 _CPUCLOCK_SCHED = 2
 
 
+def read_processor_s(pid: int) -> float:
+    """Return the processor time that a process has taken so far."""
+    # Its clock (clock_getcpuclockid) is in ns, and has the time of threads that have ended.
+    return time.clock_gettime(~pid << 3 | _CPUCLOCK_SCHED)
+
+
 class QueriedWorker(ServerProcess):
     """Represents a worker that answers queries at `address`."""
 
@@ -42,8 +48,7 @@ class QueriedWorker(ServerProcess):
 
     def read_processor_s(self) -> float:
         """Return the processor time that the worker has taken so far."""
-        # Its clock (clock_getcpuclockid) is in ns, and has the time of threads that have ended.
-        return time.clock_gettime(~self.pid << 3 | _CPUCLOCK_SCHED)
+        return read_processor_s(self.pid)
 
     def read_thread_times_s(self) -> list[float]:
         """Return the processor time of each thread, the most first: that is the stream thread's."""

@@ -7,6 +7,9 @@ comes any more, and each kind of query is sent one after another, kinds in turns
 take of processors meanwhile, beyond what they take while nobody asks, is divided by the queries: by
 the worker that is asked, and by the other one. The kernel counts this time in ns.
 
+Two servers that answer every request with the same row (`constant_server`) are asked beside them:
+what they take is none of a query's.
+
 Then the client by which workers ask each other gets a key's row from a worker again and again, in
 turns with httpcore and httpx: the processor time of the thread that asks is what each takes.
 """
@@ -19,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Annotated, NamedTuple
@@ -32,8 +36,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.constant_server import ConstantServer, Way
 from benchmarks.queried_kinds import INPUT, PARTITIONS, WINDOW_MS
-from benchmarks.queried_workers import QueriedWorker
+from benchmarks.queried_workers import QueriedWorker, read_processor_s
 from benchmarks.query_client import Address, QueryConnection
 from benchmarks.recorded import record
 from benchmarks.runs import broker_at
@@ -47,6 +52,10 @@ WINDOW_COUNT = 10
 _FIRST_MS = 1_700_000_000_000
 _ROWS = 100
 _IDLE_S = 1.0
+_CONSTANT_SERVERS: dict[str, Way] = {
+    "the same row always, by uvicorn": "uvicorn",
+    "the same row, by httptools alone": "httptools",
+}
 _WINDOW_PATH = f"/stores/windows/{{key}}?from-ms={_FIRST_MS}&to-ms={_FIRST_MS}"
 
 console = Console(width=110)
@@ -185,15 +194,52 @@ class QueriedPair:
         return [worker.read_processor_s() for worker in self._workers]
 
 
-def measure_kinds(pair: QueriedPair, rounds: int, count: int) -> Mapping[str, list[QueryCost]]:
+def measure_constant(server: ConstantServer, count: int) -> QueryCost:
+    """Ask a server so many times that answers with the same row, and return what one takes."""
+    connection = QueryConnection(server.address)
+    connection.ask(f"/stores/counts/{KEYS[0]}")
+    before_s = read_processor_s(server.pid)
+    for _ in range(count):
+        connection.ask(f"/stores/counts/{KEYS[0]}")
+    took_s = read_processor_s(server.pid) - before_s
+    connection.close()
+    return QueryCost(took_s / count, 0.0)
+
+
+def measure_kinds(
+    pair: QueriedPair, servers: Mapping[str, ConstantServer], rounds: int, count: int
+) -> Mapping[str, list[QueryCost]]:
     """Measure each kind in so many rounds, in turns, after one that makes all warm."""
-    found: dict[str, list[QueryCost]] = {kind.name: [] for kind in KINDS}
+    ways: dict[str, Callable[[int], QueryCost]] = {
+        name: partial(measure_constant, server) for name, server in servers.items()
+    }
+    ways |= {kind.name: partial(pair.measure_kind, kind) for kind in KINDS}
+    found: dict[str, list[QueryCost]] = {name: [] for name in ways}
     for number in range(rounds + 1):
-        for kind in KINDS:
-            cost = pair.measure_kind(kind, count if number else count // 5)
+        for name, measure in ways.items():
+            cost = measure(count if number else count // 5)
             if number:
-                found[kind.name].append(cost)
+                found[name].append(cost)
     return found
+
+
+def start_constant_servers(stack: ExitStack) -> dict[str, ConstantServer]:
+    """Start the servers that answer with the same row always, until `stack` is closed."""
+    servers = {}
+    for name, way in _CONSTANT_SERVERS.items():
+        servers[name] = server = ConstantServer(way)
+        stack.callback(server.close)
+        server.wait_until_ready(partial(can_connect, server.address))
+    return servers
+
+
+def can_connect(address: Address) -> bool:
+    """Return whether a server takes connections."""
+    try:
+        QueryConnection(address).close()
+    except OSError:
+        return False
+    return True
 
 
 def measure_clients(pair: QueriedPair, rounds: int, count: int) -> Mapping[str, list[float]]:
@@ -263,7 +309,7 @@ def measure_query_costs(
         root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="millrace-bench-")))
         servers = stack.enter_context(broker_at("embedded", root))
         pair = QueriedPair(stack, servers, root)
-        print_costs(measure_kinds(pair, rounds, count))
+        print_costs(measure_kinds(pair, start_constant_servers(stack), rounds, count))
         print_clients(measure_clients(pair, rounds, count))
 
 
