@@ -23,8 +23,9 @@ from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.processes.thread_controls import ThreadControls
 from streams.processes.worker_threads import WorkerThreads
+from streams.queries.answer_ages import ThreadAssignmentTimes
 from streams.queries.changelog_ends import ChangelogEnds
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores
 from streams.queries.read_only_stores import (
     ReadOnlyKeyValueStore,
     create_view,

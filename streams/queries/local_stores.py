@@ -11,13 +11,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import wait
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from state.errors import StateError
 from streams.common.partitioning import partition_for_key
 from streams.errors import ConfigError, SerdeError, StoreNotLocal, StoreUnavailable
 from streams.graph.nodes import StoreSpec
-from streams.membership.protocol import AssignmentInfo
+from streams.queries.answer_ages import (
+    ThreadAssignmentTimes,
+    measure_membership_age_s,
+    measure_pending_s,
+)
 from streams.queries.committed_reads import READ_ATTEMPTS_S, Position
 from streams.queries.position_bounds import (
     check_position_topics,
@@ -26,6 +30,7 @@ from streams.queries.position_bounds import (
     require_position_reached,
 )
 from streams.queries.read_only_stores import create_view
+from streams.queries.row_reads import RowReads
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.standby_reads import StandbyReader
 from streams.queries.store_answers import StoreAnswer, merge_answers
@@ -45,18 +50,6 @@ from streams.topology.build import Subtopology, Topology
 from streams.topology.store_queries import StoreQuery
 
 _POSITION_POLL_S = 0.005
-
-
-class ThreadAssignmentTimes(NamedTuple):
-    """Holds a thread's assignment, and monotonic times in s.
-
-    `assigned_at_s` is when it was taken over, `confirmed_at_s` when the group still had the member.
-    """
-
-    name: str
-    assignment: AssignmentInfo | None
-    assigned_at_s: float
-    confirmed_at_s: float
 
 
 class LocalStores:
@@ -89,6 +82,9 @@ class LocalStores:
         self._now_ms = now_ms
         self._session_timeout_s = session_timeout_s
         self._locations: dict[str, StoreLocations] = {}
+        self._row_reads = RowReads(
+            list_tasks, list_assignments, monotonic_s, now_ms, session_timeout_s
+        )
 
     @cached_property
     def _stores_by_name(self) -> dict[str, tuple[StoreSpec, Subtopology]]:
@@ -207,6 +203,14 @@ class LocalStores:
         spec, _ = self.find_store(name)
         return partition_for_key(spec.key.serialize(key), self.count_partitions(name, locations))
 
+    def read_row(self, name: str, read: StoreRead, partition: int) -> StoreAnswer | None:
+        """Return what a read that has one row, and fits the store, finds in a partition.
+
+        None if the partition is not here, or the answer can't be known at once. Raises ConfigError.
+        """
+        spec, sub = self.find_store(name)
+        return self._row_reads.read_row(sub.number, partition, spec, read)
+
     def read(
         self,
         name: str,
@@ -306,13 +310,19 @@ class LocalStores:
             has_more,
             position,
             parse_partitions(by_task),
-            max(self._measure_membership_age_s(bool(by_task)), self._measure_pending_s(pending_ms)),
+            max(
+                self._measure_membership_age_s() if by_task else 0.0,
+                measure_pending_s(pending_ms, self._now_ms()),
+            ),
         )
 
-    def _measure_pending_s(self, pending_ms: Iterable[int | None]) -> float:
-        """Return the seconds for which Kafka may have had more than the stores have shown."""
-        since_ms = min((each for each in pending_ms if each is not None), default=None)
-        return 0.0 if since_ms is None else max(self._now_ms() - since_ms, 0) / 1000
+    def _measure_membership_age_s(self) -> float:
+        """Return the seconds since when the group may have given up this worker.
+
+        Raises StoreUnavailable.
+        """
+        now_s, timeout_s = self._monotonic_s(), self._session_timeout_s
+        return measure_membership_age_s(self._list_assignments(), now_s, timeout_s)
 
     def _add_standby_rows(
         self,
@@ -358,23 +368,6 @@ class LocalStores:
             found = self._create_standby_reader(spec, f"{sub.number}_")
             found = self._standby_readers.setdefault(name, found)
         return found
-
-    def _measure_membership_age_s(self, has_read: bool) -> float:
-        """Return the seconds since when the group may have given up this worker's members.
-
-        Raises StoreUnavailable if that is longer than a session lasts. It is looked at after the
-        read: what was read before was the newest until then.
-        """
-        if not has_read:
-            return 0.0
-        confirmed = [each.confirmed_at_s for each in self._list_assignments() if each.assignment]
-        age_s = max(self._monotonic_s() - min(confirmed, default=0.0), 0.0)
-        if age_s > self._session_timeout_s:
-            raise StoreUnavailable(
-                f"the group's coordinator has not answered this worker for {age_s:.1f} s: others "
-                "may have its tasks"
-            )
-        return age_s
 
     def _find_locations(self, name: str) -> StoreLocations:
         """Return what knows the partitions of a store, one and the same for all reads of it."""

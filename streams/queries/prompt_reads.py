@@ -20,7 +20,11 @@ from __future__ import annotations
 from streams import serdes
 from streams.errors import StoreUnavailable
 from streams.graph.nodes import StoreSpec
-from streams.queries.position_bounds import PositionNotReached
+from streams.queries.position_bounds import (
+    PositionNotReached,
+    check_position_topics,
+    require_position_reached,
+)
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
@@ -53,28 +57,49 @@ class PromptReads:
         local = self._local
         if (locations := self._find_locations_of_row(terms, read)) is None:
             return None
-        partitions = terms.partitions
+        spec, sub = local.find_store(terms.store)
+        check_read_fits_store(spec, read)
         if not terms.is_local:
-            partitions = frozenset((local.find_partition(terms.store, read.key, locations),))
-            if not partitions & local.list_own_partitions(terms.store, with_standbys=False):
-                return None
+            partition = local.find_partition(terms.store, read.key, locations)
+        elif terms.partitions is not None and len(terms.partitions) == 1:
+            [partition] = terms.partitions
+        else:
+            return self._read_own_partitions(terms, read, locations)
+        if terms.at_least:
+            check_position_topics(terms.store, sub, terms.at_least)
+        if (answer := local.read_row(terms.store, read, partition)) is None:
+            return None
         try:
-            answer = local.read(
-                terms.store,
-                read,
-                at_least=terms.at_least,
-                partitions=partitions,
-                attempts_s=0.0,
-                locations=locations,
+            require_position_reached(
+                terms.store, answer.position, answer.partitions, terms.at_least
             )
         except PositionNotReached:
             if terms.is_local:
                 raise
             return None
-        except StoreUnavailable:
-            return None
         # A key that is not in the partition where it belongs may be in any other one.
         return answer if answer.rows or terms.is_local else None
+
+    def _read_own_partitions(
+        self, terms: RequestTerms, read: StoreRead, locations: StoreLocations
+    ) -> StoreAnswer | None:
+        """Return what this worker has of a key in several partitions.
+
+        None if that can't be known at once. Raises PositionNotReached, ConfigError, SerdeError.
+        """
+        try:
+            return self._local.read(
+                terms.store,
+                read,
+                at_least=terms.at_least,
+                partitions=terms.partitions,
+                attempts_s=0.0,
+                locations=locations,
+            )
+        except PositionNotReached:
+            raise
+        except StoreUnavailable:
+            return None
 
     def find_partition_elsewhere(self, terms: RequestTerms, read: StoreRead) -> int | None:
         """Return the partition of a key, or None if it is here or that can't be known at once."""

@@ -9,7 +9,7 @@ only if all tasks of the store were read here (docs/decisions/0049).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streams.errors import OutcomeUnknown, StoreUnavailable, StreamsError
 from streams.membership.protocol import AssignmentInfo
@@ -61,7 +61,7 @@ class StoreLocations:
                     continue
                 if self._is_of_store(task) and task not in tasks_read:
                     return f"task {task} is assigned to {thread} and does not run yet"
-        if not _are_same(assignments, self.list_assignments()):
+        if not are_same_assignments(assignments, self.list_assignments()):
             return "tasks are moving"
         return ""
 
@@ -89,7 +89,7 @@ class StoreLocations:
         self, assignments: Sequence[ThreadAssignment]
     ) -> Mapping[str, int] | None:
         """Return the partitions of each input, if they were fetched under these assignments."""
-        if self._counted is None or not _are_same(self._counted[0], assignments):
+        if self._counted is None or not are_same_assignments(self._counted[0], assignments):
             return None
         return self._counted[1]
 
@@ -193,8 +193,11 @@ def parse_partition(task: str) -> int:
     return int(task.rpartition("_")[2])
 
 
-def _are_same(one: Sequence[ThreadAssignment], other: Sequence[ThreadAssignment]) -> bool:
-    """Return whether two lists have the very same assignments of the same threads."""
+def are_same_assignments(one: Sequence[tuple[Any, ...]], other: Sequence[tuple[Any, ...]]) -> bool:
+    """Return whether two lists have the very same assignments of the same threads.
+
+    Their items begin with a thread's name and its assignment.
+    """
     return len(one) == len(other) and all(
         a[0] == b[0] and a[1] is b[1] for a, b in zip(one, other, strict=True)
     )

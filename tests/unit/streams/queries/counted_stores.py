@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from streams.membership.protocol import AssignmentInfo
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.answer_ages import ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 NOW_S = 100.0

@@ -18,7 +18,8 @@ from streams import App, serdes, windows
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.membership.protocol import AssignmentInfo
-from streams.queries.local_stores import LocalStores, ThreadAssignmentTimes
+from streams.queries.answer_ages import ThreadAssignmentTimes
+from streams.queries.local_stores import LocalStores
 from streams.queries.position_bounds import PositionNotReached
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.read_threads import ReadThreads
