@@ -149,6 +149,8 @@ class ObjectCache:
         self, store_cache: StoreCache, disk_key: bytes, entry: StoreEntry[Any, Any]
     ) -> None:
         """Cache an entry that was read; only its bytes if the reader could change the object."""
+        if not self._max_bytes:
+            return
         kept = entry
         stored = entry.stored or b""
         if not is_immutable(entry.value):

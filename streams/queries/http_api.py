@@ -16,7 +16,7 @@ import asyncio
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 from anyio import CapacityLimiter, WouldBlock
@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Scope
+from starlette.types import Scope
 
 from streams.errors import ConfigError, StoreUnavailable
 from streams.graph.nodes import StoreKind, StoreSpec
@@ -39,23 +39,22 @@ from streams.queries.http_parameters import (
     split_store_path,
 )
 from streams.queries.http_problems import EXCEPTION_HANDLERS, NO_SUCH_KEY, NotFound
-from streams.queries.http_texts import RowTexts, encode_result
+from streams.queries.http_texts import encode_result
 from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
+from streams.queries.prompt_responses import PromptResponses
 from streams.queries.read_threads import ReadThreads
 from streams.queries.request_gate import RequestGate
-from streams.queries.request_terms import RequestTerms, describe_answer, parse_terms
+from streams.queries.request_terms import describe_answer, parse_terms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_calls import StoreCall
-from streams.queries.store_reads import ROWS_MAX, StoreRead
+from streams.queries.store_reads import StoreRead
+from streams.queries.store_requests import StoreRequest, parse_request
 from streams.queries.store_route import StoreRoute
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 EncodedRows: TypeAlias = bytes
-
-_PAGE_ROWS = 1_000
-"""The rows that a streamed range reads at a time, of one commit of each partition."""
 
 _LISTINGS_MAX = 4
 """The lists of stores that are made at a time, and those beside them that wait for brokers."""
@@ -102,18 +101,9 @@ _QUERY = EndpointDescription(
 ENDPOINTS = (_LIST, _RANGE, _KEY, _QUERY, _DOCUMENT)
 
 
-class _StoreRequest(NamedTuple):
-    """Holds what a request asks for."""
-
-    terms: RequestTerms
-    read: StoreRead
-    texts: RowTexts
-    is_streamed: bool
-
-
 def create_http_api(
     reads: RoutedReads, token: str, measurements: QueryMeasurements | None = None
-) -> ASGIApp:
+) -> RequestGate:
     """Create the ASGI application; with a `token` each request has to carry it as bearer."""
     names = [spec.name for spec in _list_readable_stores(reads)]
     queries = sorted(each.name for each in reads.local.queries)
@@ -132,7 +122,10 @@ def create_http_api(
     # A key may be empty, and a store's name may not: /stores/ is neither a store nor the list.
     served.router.redirect_slashes = False
     routed = StoreRoute(api.read_store, served)
-    return RequestGate(routed, token, measurements, lambda: reads.is_stopping)
+    prompt = PromptResponses(reads)
+    return RequestGate(
+        routed, token, measurements, lambda: reads.is_stopping, prompt.find_prompt_response
+    )
 
 
 class _StoreEndpoints:
@@ -204,7 +197,7 @@ class _StoreEndpoints:
             spec, _ = self._reads.local.find_store(name)
         except ConfigError as error:
             raise NotFound(str(error)) from error
-        wanted = _parse_request(spec, key_text, scope["query_string"])
+        wanted = parse_request(spec, key_text, scope["query_string"])
         answer, body = await self._read_page(wanted, wanted.read)
         headers = describe_answer(answer)
         if wanted.read.is_lookup and not answer.rows and not wanted.terms.is_local:
@@ -242,13 +235,13 @@ class _StoreEndpoints:
         return Response(body, headers=describe_answer(answer), media_type=media_type)
 
     async def _read_next_page(
-        self, wanted: _StoreRequest, before: StoreAnswer
+        self, wanted: StoreRequest, before: StoreAnswer
     ) -> tuple[StoreAnswer, EncodedRows]:
         """Return the page of a range behind another one."""
         return await self._read_page(wanted, replace(wanted.read, after=before.rows[-1].key))
 
     async def _read_page(
-        self, wanted: _StoreRequest, read: StoreRead
+        self, wanted: StoreRequest, read: StoreRead
     ) -> tuple[StoreAnswer, EncodedRows]:
         """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
 
@@ -262,33 +255,3 @@ def _list_readable_stores(reads: RoutedReads) -> list[StoreSpec]:
     """Return the stores that may be asked for, sorted: a suppression's buffer is not read."""
     specs = [reads.local.find_store(name)[0] for name in reads.local.store_names]
     return [spec for spec in specs if spec.kind is not StoreKind.BUFFER]
-
-
-def _parse_request(spec: StoreSpec, key_text: str | None, query: bytes) -> _StoreRequest:
-    """Return what a request asks for. Raises ValueError naming the parameter that is wrong."""
-    is_lookup = key_text is not None
-    given = read_parameters(query, KEY_PARAMETERS if is_lookup else RANGE_PARAMETERS)
-    row_format = given.get("format", "json")
-    texts = RowTexts.of_store(spec, row_format, given.get("key-serde"))
-    key = None
-    if key_text is not None:
-        # A client that can't write an empty part of a path puts this before the bytes.
-        key = texts.parse_key(key_text if row_format == "json" else key_text.removeprefix("="))
-    is_streamed = not is_lookup and "limit" not in given and spec.kind is StoreKind.KEY_VALUE
-    read = StoreRead(
-        is_lookup=is_lookup,
-        key=key,
-        from_ms=given.get("from-ms"),
-        to_ms=given.get("to-ms"),
-        as_of_ms=given.get("as-of-ms"),
-        after_start_ms=given.get("after-start-ms"),
-        after_end_ms=given.get("after-end-ms"),
-        is_reverse=given.get("reverse") == "1",
-        limit=_PAGE_ROWS if is_streamed else given.get("limit", ROWS_MAX),
-        **{
-            field: texts.parse_key(given[name])
-            for name, field in (("from", "key_from"), ("to", "key_to"), ("after", "after"))
-            if name in given
-        },
-    )
-    return _StoreRequest(parse_terms(spec.name, given), read, texts, is_streamed)

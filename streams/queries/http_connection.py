@@ -13,15 +13,19 @@
 A client that has sent one request may keep its connection for the next one for as long as uvicorn's
 keep-alive allows. Without these a few clients that are slow, or mean to be, would take all files
 that the worker may open, those of its stores too.
+
+A request that can be answered at once is, where its head has been parsed: without a task, and the
+thread need not get Python's interpreter again for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
@@ -31,6 +35,14 @@ SHUTDOWN_S = 1.0
 CONNECTIONS_MAX = 512
 HEAD_SIZE_MAX = 65_536
 """The bytes that the line and the headers of a request may have: httptools has no bound."""
+
+Header: TypeAlias = tuple[bytes, bytes]
+CreatePromptResponse: TypeAlias = Callable[[bytes, Iterable[Header]], bytes | None]
+"""Returns what follows the status line of the response to GET, by its target and headers, or None
+where that can't be known at once, or is another one than 200."""
+
+_SPECIAL_HEADERS = frozenset((b"content-length", b"transfer-encoding", b"expect", b"upgrade"))
+"""The headers of requests that have more to them than a head."""
 
 _UVICORN_LOG = logging.getLogger(f"{__name__}.uvicorn")
 # What clients get wrong would fill the log, and why a response ends early is told by `row_stream`.
@@ -46,9 +58,19 @@ class HttpConnection(HttpToolsProtocol):
     connections_max = CONNECTIONS_MAX
 
     def __init__(
-        self, *arguments: Any, measurements: QueryMeasurements | None = None, **options: Any
+        self,
+        *arguments: Any,
+        measurements: QueryMeasurements | None = None,
+        create_prompt_response: CreatePromptResponse | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
+        self._create_prompt_response = create_prompt_response
+        self._is_first_of_data = False
+        """True if no request was answered at once yet of those that have come together. The others
+        have tasks: a client that sends many keeps nobody else waiting."""
+        self._is_answered = False
+        """True if the request that is parsed was answered at once."""
         self._measurements = measurements or QueryMeasurements()
         self.logger = _UVICORN_LOG
         self._head_size = 0
@@ -69,6 +91,7 @@ class HttpConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request."""
         self._head_size += len(data)
+        self._is_first_of_data = True
         super().data_received(data)
         if self._head_size > HEAD_SIZE_MAX and not self.transport.is_closing():
             self.send_400_response("Headers are too long.")
@@ -79,12 +102,45 @@ class HttpConnection(HttpToolsProtocol):
         self._head_size = 0
         if self._measure_head_bytes() > HEAD_SIZE_MAX:
             raise ValueError("the head is too long")  # which is a 400
+        if self._may_answer_at_once() and self._answer_at_once():
+            return
+        self._unset_keepalive_if_required()  # which the answer before may have begun, just now
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         """Note that a request is whole."""
-        super().on_message_complete()
+        if self._is_answered:
+            self._is_answered = False
+        else:
+            super().on_message_complete()
         self._head_size = 0
+
+    def _may_answer_at_once(self) -> bool:
+        """Return whether a response may be written now, and the connection be kept behind it."""
+        parser = self.parser
+        return (
+            self._create_prompt_response is not None
+            and self._is_first_of_data
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.flow.write_paused
+            and not self.transport.is_closing()
+            and parser.get_method() == b"GET"
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and not any(name in _SPECIAL_HEADERS for name, _ in self.headers)
+        )
+
+    def _answer_at_once(self) -> bool:
+        """Answer a request if its response can be known at once; return whether it can."""
+        assert self._create_prompt_response is not None
+        if (response := self._create_prompt_response(self.url, self.headers)) is None:
+            return False
+        self._is_first_of_data, self._is_answered = False, True
+        given = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
+        self.transport.write(b"".join((STATUS_LINE[200], *given, response)))
+        self._cancel_arrival_limit()
+        self.on_response_complete()
+        return True
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""

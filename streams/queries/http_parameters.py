@@ -208,8 +208,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
 
 def is_local_scope(query: bytes) -> bool:
     """Return whether a URL's query, which may be wrong, asks for the stores of one worker alone."""
-    if b"%" not in query and b"scope=local" not in query:
-        return False
+    if b"%" not in query:
+        return b"&scope=local&" in b"&%b&" % query
     pairs = (each.partition("=") for each in query.decode("latin-1").split("&"))
     return any(
         (unquote_plus(name), unquote_plus(text)) == ("scope", "local") for name, _, text in pairs

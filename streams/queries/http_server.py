@@ -11,11 +11,11 @@ from typing import Any, cast
 
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
 
 from streams.common.host import Host
 from streams.queries.http_connection import HttpConnection
 from streams.queries.query_tls import CHECK_INTERVAL_S, ServerCertificate
+from streams.queries.request_gate import RequestGate
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 _KEEP_ALIVE_S = 30
@@ -38,7 +38,7 @@ class QueryServer:
 
     def __init__(
         self,
-        api: ASGIApp,
+        api: RequestGate,
         bound: socket.socket,
         host: Host,
         certificate: ServerCertificate | None = None,
@@ -50,7 +50,14 @@ class QueryServer:
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http=cast(Any, partial(HttpConnection, measurements=measurements)),
+            http=cast(
+                Any,
+                partial(
+                    HttpConnection,
+                    measurements=measurements,
+                    create_prompt_response=api.create_prompt_response,
+                ),
+            ),
             ws="none",
             server_header=False,
             proxy_headers=False,

@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 
+import httptools
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.queries.http_parameters import is_local_scope
 from streams.queries.http_problems import create_problem
+from streams.queries.prompt_responses import FindPromptResponse, find_no_response
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 REQUESTS_MAX = 128
@@ -35,12 +37,37 @@ class RequestGate:
         token: str,
         measurements: QueryMeasurements,
         is_stopping: Callable[[], bool],
+        find_prompt_response: FindPromptResponse = find_no_response,
     ) -> None:
+        self._find_prompt_response = find_prompt_response
         self._is_stopping = is_stopping
         self._served = served
         self._token = token.encode()
         self._measurements = measurements
         self._running = dict.fromkeys((False, True), 0)
+
+    def create_prompt_response(
+        self, target: bytes, headers: Iterable[tuple[bytes, bytes]]
+    ) -> bytes | None:
+        """Return what follows the status line of the response to GET, which is 200.
+
+        It is that of `served`, without its task and what goes with it. None for all that is refused
+        or wrong, or can't be known at once: `served` tells what is to be told.
+        """
+        began_s = time.monotonic()
+        if self._is_stopping() or (self._token and not self._is_authorized(headers)):
+            return None
+        try:
+            url = httptools.parse_url(target)
+            path, query = url.path, url.query or b""
+            if self._running[is_local_scope(query)] >= REQUESTS_MAX:
+                return None
+            response = self._find_prompt_response(path, query)
+        except Exception:  # whose response, and line in the log, are those of `served`
+            return None
+        if response is not None:
+            self._measurements.observe_request(HTTPStatus.OK, time.monotonic() - began_s)
+        return response
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI)."""

@@ -11,8 +11,11 @@ whatever stands against an answer now, such as a commit that is half written, is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from state.errors import StateError
+from state.store import StoreDisk
 from streams.errors import StoreUnavailable
 from streams.graph.nodes import StoreSpec
 from streams.queries.answer_ages import (
@@ -24,9 +27,17 @@ from streams.queries.committed_reads import Position
 from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_locations import are_same_assignments
 from streams.queries.store_reads import StoreRead, StoreRow, read_rows
-from streams.runtime.tasks.store_opening import open_store
+from streams.runtime.tasks.store_opening import AnyStore, open_store
 from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_state import TaskState
+
+
+class _CommitView(NamedTuple):
+    """Holds a view of a store as of a commit: it has the stream time of when it was opened."""
+
+    sequence: int
+    disk: StoreDisk
+    view: AnyStore
 
 
 class RowReads:
@@ -45,6 +56,8 @@ class RowReads:
         self._monotonic_s = monotonic_s
         self._now_ms = now_ms
         self._session_timeout_s = session_timeout_s
+        self._views: WeakKeyDictionary[Task, dict[str, _CommitView]] = WeakKeyDictionary()
+        """This holds the view of each store that a task's last read has opened, by its name."""
 
     def read_row(
         self, subtopology: int, partition: int, spec: StoreSpec, read: StoreRead
@@ -64,7 +77,7 @@ class RowReads:
                 found = task
             if task.commit_pending_since_ms is not None:
                 pending_ms.append(task.commit_pending_since_ms)
-        if found is None or (committed := _read_committed_rows(found, spec, read)) is None:
+        if found is None or (committed := self._read_committed_rows(found, spec, read)) is None:
             return None
         rows, position = committed
         after = self._list_assignments()
@@ -78,22 +91,27 @@ class RowReads:
             age_s = max(age_s, measure_pending_s(pending_ms, self._now_ms()))
         return StoreAnswer(rows, False, position, frozenset((partition,)), age_s)
 
-
-def _read_committed_rows(
-    task: Task, spec: StoreSpec, read: StoreRead
-) -> tuple[list[StoreRow], Position] | None:
-    """Return what one commit of a task's store has, and its position; None if that can't be told.
-
-    A view is opened for each read, as it has the stream time of when it was opened.
-    """
-    sequence, position = task.commit_sequence, task.committed_positions
-    logged = task.stores.logged.get(spec.name)
-    if sequence % 2 or task.state is not TaskState.RUNNING:
-        return None
-    if logged is None or logged.disk is None:
-        return None
-    try:
-        rows = read_rows(spec, open_store(spec, logged.disk), read)
-    except StateError:
-        return None
-    return (rows, position) if task.commit_sequence == sequence else None
+    def _read_committed_rows(
+        self, task: Task, spec: StoreSpec, read: StoreRead
+    ) -> tuple[list[StoreRow], Position] | None:
+        """Return what one commit of a task's store has, and its position; None if not known."""
+        sequence, position = task.commit_sequence, task.committed_positions
+        logged = task.stores.logged.get(spec.name)
+        if sequence % 2 or task.state is not TaskState.RUNNING:
+            return None
+        if logged is None or (disk := logged.disk) is None:
+            return None
+        views = self._views.setdefault(task, {})
+        held = views.get(spec.name)
+        if held is None or held.sequence != sequence or held.disk is not disk:
+            held = None
+        try:
+            view = open_store(spec, disk) if held is None else held.view
+            rows = read_rows(spec, view, read)
+        except StateError:
+            return None
+        if task.commit_sequence != sequence:
+            return None
+        if held is None:
+            views[spec.name] = _CommitView(sequence, disk, view)
+        return rows, position

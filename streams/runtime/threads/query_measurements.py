@@ -27,4 +27,7 @@ class QueryMeasurements:
 
     def observe_request(self, status: int, latency_s: float) -> None:
         """Count a request that has been answered; `status` is 0 if it got no response."""
-        self.latencies.setdefault(str(status), LatencyHistogram()).observe(latency_s)
+        name = str(status)
+        if (histogram := self.latencies.get(name)) is None:
+            histogram = self.latencies.setdefault(name, LatencyHistogram())
+        histogram.observe(latency_s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -139,8 +140,41 @@ class FakeReads:
         )
 
 
+class PromptFakeReads(FakeReads):
+    """Knows the answers to look-ups at once, but for those that a test lets wait or fail."""
+
+    prompt_count = 0
+    """The look-ups that were answered without a task."""
+    task_count = 0
+
+    def find_known_locations(self, name: str, position: Position) -> Any:
+        may_be_known = self.before_read is FakeReads.before_read and not position
+        return self if may_be_known else None
+
+    def find_partition(self, name: str, key: Any, locations: Any = None) -> int:
+        return 0
+
+    def list_own_partitions(self, name: str, *, with_standbys: bool) -> set[int]:
+        return {0}
+
+    def read_row(self, name: str, read: StoreRead, partition: int) -> StoreAnswer:
+        try:
+            is_in_task = asyncio.current_task() is not None
+        except RuntimeError:  # there is no loop
+            is_in_task = False
+        self.task_count += is_in_task
+        self.prompt_count += not is_in_task
+        return self.read(name, read, at_least={})
+
+
+def create_prompt_reads() -> PromptFakeReads:
+    """Create the stores of `create_reads`, whose answers to look-ups are known at once."""
+    made = create_reads()
+    return PromptFakeReads(made.specs, made.rows)
+
+
 def create_reads() -> FakeReads:
-    """Create stores of several kinds and serdes."""
+    """Create stores of several kinds and serdes, whose answers have to be waited for."""
     declared = [
         declare_store("counts", serdes.string, serdes.int64, StoreKind.KEY_VALUE),
         declare_store("by-number", serdes.int64, serdes.json, StoreKind.KEY_VALUE),

@@ -28,6 +28,7 @@ from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import (
     TOKEN,
     create_large_reads,
+    create_prompt_reads,
     create_reads,
     refuse_after,
     serve,
@@ -35,9 +36,9 @@ from tests.unit.streams.queries.served import (
 )
 
 
-@pytest.fixture(scope="module")
-def client() -> Iterator[httpx.Client]:
-    with serve_client(create_reads()) as client:
+@pytest.fixture(scope="module", params=[create_reads, create_prompt_reads])
+def client(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
+    with serve_client(request.param()) as client:
         yield client
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,13 @@ from streams.queries import http_server
 from streams.queries.http_connection import HEAD_SIZE_MAX, HttpConnection
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, wait_until
-from tests.unit.streams.queries.served import TOKEN, create_large_reads, create_reads, serve
+from tests.unit.streams.queries.served import (
+    TOKEN,
+    create_large_reads,
+    create_prompt_reads,
+    create_reads,
+    serve,
+)
 
 REQUEST = f"GET /stores/counts/a HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
 PAGES = 100
@@ -31,6 +38,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the times after which a client is disconnected."""
     monkeypatch.setattr(HttpConnection, "arrival_s", 0.3)
     monkeypatch.setattr(HttpConnection, "stall_s", 0.3)
+
+
+@pytest.fixture(autouse=True, params=["by tasks", "at once"])
+def answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let look-ups be answered by tasks, or where the head of a request has been parsed."""
+    if request.param == "at once":
+        monkeypatch.setattr(sys.modules[__name__], "create_reads", create_prompt_reads)
 
 
 @pytest.fixture(autouse=True)
@@ -190,6 +204,39 @@ async def answer_piece(piece: bytes) -> bytes:
         await asyncio.sleep(0)
     connection.connection_lost(None)
     return transport.written
+
+
+def test_keep_alive_ends_no_request_that_comes_with_one_answered_at_once() -> None:
+    """The time of keep-alive begins behind the response to the first, and the second is there."""
+    head = "GET /{} HTTP/1.1\r\n\r\n"
+
+    def answer_first(target: bytes, headers: object) -> bytes | None:
+        return b"content-length: 0\r\n\r\n" if target == b"/first" else None
+
+    async def answer_both() -> tuple[bool, bytes]:
+        may_answer = asyncio.Event()
+
+        async def answer_second(scope: Any, receive: Any, send: Any) -> None:
+            await may_answer.wait()
+            await answer_nothing(scope, receive, send)
+
+        config = uvicorn.Config(
+            answer_second, log_config=None, lifespan="off", ws="none", timeout_keep_alive=0
+        )
+        transport = WrittenBytes()
+        connection = HttpConnection(config, ServerState(), {}, create_prompt_response=answer_first)
+        connection.connection_made(transport)
+        connection.data_received((head.format("first") + head.format("second")).encode())
+        await asyncio.sleep(0.01)
+        is_open = not transport.is_closing()
+        may_answer.set()
+        await asyncio.sleep(0.01)
+        connection.connection_lost(None)
+        return is_open, transport.written
+
+    is_open, written = asyncio.run(answer_both())
+    assert is_open
+    assert [each[:3] for each in written.split(b"HTTP/1.1 ")[1:]] == [b"200", b"204"]
 
 
 @pytest.mark.parametrize(("beyond", "status"), [(0, b"204"), (1, b"400")])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -123,6 +123,33 @@ def test_one_window_of_a_key_needs_no_other_thread_and_several_do(tmp_path: Path
         return True
 
     world.run_until(look_once)
+
+
+def test_look_ups_behind_a_commit_have_what_it_has_added(tmp_path: Path) -> None:
+    """A view of a store is kept as long as no commit changes it, and has its stream time."""
+    app = App("a")
+    grouped = app.stream("in", key=serdes.string, value=serdes.string).group_by_key()
+    grouped.windowed_by(windows.tumbling(10, grace=100)).count(store="c")
+    topology = app.topology()
+    world = World(topology, tmp_path)
+    stores = create_counted_stores(world, topology=topology)
+    reads = PromptReads(cast(Any, SimpleNamespace(local=stores)))
+
+    def find_counts(start_ms: int) -> list[int]:
+        stores.count_partitions("c")
+        one = replace(LOOK_UP, from_ms=start_ms, to_ms=start_ms)
+        found = reads.find_prompt_answer(LOCAL._replace(partitions=frozenset((0,))), one)
+        assert found is not None
+        return [row.value for row in found.rows]
+
+    partition = Partition("in", 0)
+    for start_ms, expected in ((0, [1]), (0, [2]), (50, [1])):
+        world.kafka.append_record(partition, b"a", b"x", start_ms)
+        while not world.consumed():
+            world.turn()
+        for _ in range(2):
+            assert find_counts(start_ms) == expected
+    assert find_counts(0) == [2]
 
 
 class MovingTasks:
