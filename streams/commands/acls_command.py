@@ -141,7 +141,7 @@ def list_kafka_acls_commands(needed: Iterable[Acl], principal: str, address: str
         for operation in first.operations:
             words += ["--operation", operation]
         for grant in together:
-            words += _name_resource(grant)
+            words += _list_resource_options(grant)
         if first.pattern is PatternType.PREFIXED:
             words += ["--resource-pattern-type", first.pattern]
         yield shlex.join(words)
@@ -163,7 +163,7 @@ def format_acls_as_json(needed: Iterable[Acl], principal: str, notes: Iterable[s
     return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
 
 
-def _name_resource(grant: _Grant) -> list[str]:
+def _list_resource_options(grant: _Grant) -> list[str]:
     """Return the options of `kafka-acls.sh` that name a resource; the cluster has no name there."""
     if grant.resource_type is AclResource.CLUSTER:
         return ["--cluster"]

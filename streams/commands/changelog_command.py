@@ -78,12 +78,12 @@ def dump_changelog(
     """
     from streams.commands.cluster_clients import connect_clients, exit_on_cluster_error
     from streams.commands.records import limit_records
-    from streams.commands.reset_command import find_application
+    from streams.commands.reset_command import resolve_application
     from streams.commands.store_entries import require_store
     from streams.errors import ConfigError
 
     with exit_on_cluster_error():
-        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
         named = require_store(found, app if found is None else found.application_id, store)
         if found is not None and kind is not None:
             raise ConfigError(f"the App tells the kind of {store!r}: leave --kind out")

@@ -69,7 +69,7 @@ def create_topics(
             found.replication_factor if replicas is None else replicas,
         )
     _print_topics(names, partitions, existing, servers, as_json=json)
-    _print_left_unchanged(names, partitions, existing, has_settings=bool(topic_settings))
+    _print_topics_left_unchanged(names, partitions, existing, has_settings=bool(topic_settings))
 
 
 def _parse_topic_settings(pairs: Iterable[str]) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _print_topics(
         typer.echo(f"{', '.join(names)} on {servers}")
 
 
-def _print_left_unchanged(
+def _print_topics_left_unchanged(
     names: list[str], partitions: int, existing: dict[str, int], *, has_settings: bool
 ) -> None:
     """Say of each topic that existed in which respect it may not be as was asked for."""

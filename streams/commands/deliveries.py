@@ -44,7 +44,7 @@ class Deliveries:
         self._unit = unit
         self._first = first
 
-    def create_report(self, index: int) -> Callable[[Any, Any], None]:
+    def create_delivery_callback(self, index: int) -> Callable[[Any, Any], None]:
         """Return the callback for the delivery report of the record at an index."""
         return partial(self._note_delivery_report, index)
 
@@ -53,7 +53,7 @@ class Deliveries:
         if error is not None:
             self.failures[index] = error
 
-    def note_sent(self, record: EncodedRecord) -> None:
+    def record_sent(self, record: EncodedRecord) -> None:
         """Note that the producer has taken the next record."""
         self.awaited[self.sent_count] = record
         self._awaited_bytes += len(record.key or b"") + len(record.value or b"")
@@ -65,28 +65,30 @@ class Deliveries:
         """Return whether so much was sent that the brokers are to be waited for."""
         return len(self.awaited) >= _AWAITED_RECORDS or self._awaited_bytes >= _AWAITED_BYTES
 
-    def forget_awaited(self) -> None:
+    def release_awaited_records(self) -> None:
         """Release the records that all are acknowledged."""
         self.awaited.clear()
         self._awaited_bytes = 0
 
-    def find_refused(self) -> list[int]:
+    def find_refused_indexes(self) -> list[int]:
         """Return the records of refused batches, by index."""
-        return sorted(index for index in self.failures if self._is_refused(index))
+        return sorted(index for index in self.failures if self._is_refused_record(index))
 
-    def _is_refused(self, index: int) -> bool:
+    def _is_refused_record(self, index: int) -> bool:
         kind = find_error_kind(self.failures[index].code())
         return index in self.awaited and kind is ErrorKind.RECORD
 
-    def find_culprit(self) -> int | None:
+    def find_culprit_index(self) -> int | None:
         """Return the record for which a batch was refused, by index; None if that is not known.
 
         Newer brokers name the records for which they refuse a batch (KIP-467).
         """
-        named = [i for i in self.find_refused() if self.failures[i].name() != _OF_ANOTHER_RECORD]
+        named = [
+            i for i in self.find_refused_indexes() if self.failures[i].name() != _OF_ANOTHER_RECORD
+        ]
         return named[0] if len(named) == 1 else None
 
-    def has_later_of_key(self, index: int, *, is_one_partition: bool) -> bool:
+    def has_later_written_of_key(self, index: int, *, is_one_partition: bool) -> bool:
         """Return whether a later record was written that has to stay behind this one.
 
         That is one of the same key, or any one if all go to one partition, or there is no key.
@@ -101,7 +103,7 @@ class Deliveries:
         """Return how many records were not delivered, why, and what to do where that is known."""
         failures = self.failures
         if self.refusal:
-            failures = {i: each for i, each in failures.items() if not self._is_refused(i)}
+            failures = {i: each for i, each in failures.items() if not self._is_refused_record(i)}
             if not failures:
                 return self.refusal
         reasons = ", ".join(sorted({each.str() for each in failures.values()}))
@@ -113,7 +115,7 @@ class Deliveries:
 
     def _name_refused_lines(self) -> str:
         """Name the lines among which is the record that a broker has refused; empty if none is."""
-        if not (refused := self.find_refused()):
+        if not (refused := self.find_refused_indexes()):
             return ""
         first, last = (self.awaited[index].place for index in (refused[0], refused[-1]))
         return f" (a broker refuses a batch for one record, {first} to {last})"

@@ -110,7 +110,7 @@ def configure_group(
         else:
             settings = admin.fetch_group_settings(group)
         if settings is not None:
-            rows = list_settings(settings)
+            rows = list_setting_rows(settings)
             print_rows(("name", "value", "set_for_group"), rows, as_json=json)
         _note_missing_group(clients, group)
 
@@ -170,7 +170,7 @@ def _read_changes_back(
 
     def fetch_changed(_: float) -> Mapping[str, GroupSetting]:
         settings = admin.fetch_group_settings(group)
-        if all(_is_shown(settings.get(name), value) for name, value in changes.items()):
+        if all(_is_shown_as_set(settings.get(name), value) for name, value in changes.items()):
             return settings
         raise _NotShown(settings)
 
@@ -186,7 +186,7 @@ def _read_changes_back(
         return None
 
 
-def _is_shown(setting: GroupSetting | None, value: str | None) -> bool:
+def _is_shown_as_set(setting: GroupSetting | None, value: str | None) -> bool:
     """Return whether a configuration is as it was set; `value` None is the brokers' own.
 
     Brokers show numbers and truth values as they have parsed them.
@@ -228,7 +228,7 @@ def suggest_names(names: Iterable[str], known: Collection[str]) -> str:
     return "".join(f"; is {guess!r} meant by {name!r}?" for name, guess in guesses.items())
 
 
-def list_settings(settings: Mapping[str, GroupSetting]) -> list[dict[str, Any]]:
+def list_setting_rows(settings: Mapping[str, GroupSetting]) -> list[dict[str, Any]]:
     """Return a row for each configuration, by name."""
     return [
         {"name": name, "value": each.value, "set_for_group": not each.is_default}

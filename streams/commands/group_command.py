@@ -30,7 +30,7 @@ from streams.commands.cluster_clients import (
 from streams.commands.group_change_commands import configure_group, delete_group
 from streams.commands.output import print_rows
 from streams.commands.preview_command import preview_group
-from streams.commands.reset_command import find_application, reset
+from streams.commands.reset_command import reset, resolve_application
 from streams.commands.restore_offsets_command import restore_offsets
 from streams.commands.tables import create_console, create_table, shorten_ids
 from streams.errors import AuthorizationError, ConfigError
@@ -45,10 +45,10 @@ from streams.monitoring.group_report import (
     StandbyTask,
     TopicOffsets,
     build_report,
+    format_consumer_group_command,
     list_report_partitions,
-    offer_consumer_group,
 )
-from streams.monitoring.streams_group_members import find_missing_topics, read_members
+from streams.monitoring.streams_group_members import convert_group_members, find_missing_topics
 from streams.runtime.clients import Admin
 from streams.settings.config import StreamsConfig
 
@@ -104,7 +104,7 @@ def describe(
     who the members are, and nothing of their tasks.
     """
     with exit_on_cluster_error():
-        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
         report = fetch_report(app if found is None else found.application_id, settings)
     if json:
         typer.echo(report.as_json())
@@ -130,9 +130,9 @@ def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
             f"there is no group {application_id!r} of the classic or the streams protocol on "
             f"{clients.servers}: no worker of this application has run there, or its "
             "offsets have expired; is the application id right? If it is a group of consumers, "
-            f"{offer_consumer_group(application_id)} shows its members and lags"
+            f"{format_consumer_group_command(application_id)} shows its members and lags"
         )
-    members = read_members(application_id, description, counts)
+    members = convert_group_members(application_id, description, counts)
     committed = clients.ask_brokers(
         lambda open_connection: fetch_group_offsets(
             open_connection, application_id, None, require_stable=False

@@ -54,7 +54,7 @@ def check_imported_topics(
     of one whose id begins with this application's are not its own.
     """
     _check_inputs(topology, partition_counts)
-    _check_names(topology, partition_counts, groups)
+    _check_internal_topics(topology, partition_counts, groups)
     _check_partitions(topology, partition_counts)
 
 
@@ -67,7 +67,7 @@ def _check_inputs(topology: Topology, partition_counts: Mapping[str, int]) -> No
         )
 
 
-def _check_names(
+def _check_internal_topics(
     topology: Topology, partition_counts: Mapping[str, int], groups: Iterable[str]
 ) -> None:
     """Raise ConfigError for internal topics that only one of the two applications has."""
@@ -96,7 +96,7 @@ def _check_names(
             f"This application needs the internal topics {', '.join(named)}, which Kafka Streams "
             "does not have"
         )
-    sentences.append(_advise_names(bool(others), bool(absent)))
+    sentences.append(_advise_on_differing_names(bool(others), bool(absent)))
     raise ConfigError(". ".join(sentences) + advise_internal_names(topology, partition_counts))
 
 
@@ -108,8 +108,8 @@ def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
     beside another, state of one join could go to another join.
     """
     existing, needed = set(topics), list_internal_topics(topology).keys()
-    theirs = _list_names(topology, existing - needed)
-    mine = _list_names(topology, needed - existing)
+    theirs = _list_unprefixed_names(topology, existing - needed)
+    mine = _list_unprefixed_names(topology, needed - existing)
     pairs: dict[str, str] = {}
     unclear: list[str] = []
     for generated, ending in _GENERATED_NAMES:
@@ -118,7 +118,11 @@ def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
             [name for name in names if generated.fullmatch(name) or name.endswith(ending)]
             for names in (theirs, mine)
         )
-        if java_joins == in_java and len(in_java) == 1 and _is_one_named(joins_here, generated):
+        if (
+            java_joins == in_java
+            and len(in_java) == 1
+            and _is_one_chosen_name(joins_here, generated)
+        ):
             pairs[joins_here[0]] = in_java[0]
         else:
             unclear += in_java
@@ -135,19 +139,19 @@ def advise_internal_names(topology: Topology, topics: Iterable[str]) -> str:
     return advice
 
 
-def _is_one_named(names: list[str], generated: re.Pattern[str]) -> bool:
+def _is_one_chosen_name(names: list[str], generated: re.Pattern[str]) -> bool:
     """Return whether there is one name, and it was not generated."""
     return len(names) == 1 and generated.fullmatch(names[0]) is None
 
 
-def _list_names(topology: Topology, topics: Iterable[str]) -> list[str]:
+def _list_unprefixed_names(topology: Topology, topics: Iterable[str]) -> list[str]:
     """Return the names of stores and of topics without the application's id, sorted."""
     prefix = f"{topology.application_id}-"
     own = sorted(topic.removeprefix(prefix) for topic in topics if topic.startswith(prefix))
     return [name.removesuffix("-changelog") for name in own]
 
 
-def _advise_names(has_others: bool, has_absent: bool) -> str:
+def _advise_on_differing_names(has_others: bool, has_absent: bool) -> str:
     """Return what to do about names that differ."""
     advice = (
         "Give its stores the names that they have in Java, as "

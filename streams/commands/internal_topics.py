@@ -76,7 +76,7 @@ def find_internal_topics(
     if topology is not None:
         own = list_topology_topics(topology) & named.keys()
     else:
-        own = frozenset(find_own_names(application_id, named, committed or {}))
+        own = frozenset(find_topics_proven_own(application_id, named, committed or {}))
     fitting = {topic for topic in named.keys() - own if not topic.startswith(others)}
     # Changelogs are first: an application that starts in between misses them.
     return InternalTopics(
@@ -84,7 +84,7 @@ def find_internal_topics(
     )
 
 
-def find_own_names(
+def find_topics_proven_own(
     application_id: str,
     topics: Iterable[str],
     committed: Mapping[Partition, OffsetAndMetadata],
@@ -94,7 +94,9 @@ def find_own_names(
     return {
         topic
         for topic, name in named.items()
-        if "-" not in name or _GENERATED_NAME.fullmatch(name) or _is_proven(topic, name, committed)
+        if "-" not in name
+        or _GENERATED_NAME.fullmatch(name)
+        or _is_proven_internal(topic, name, committed)
     }
 
 
@@ -108,7 +110,9 @@ def strip_application_id(application_id: str, topic: str) -> str | None:
     return rest[: ends[0]].rstrip("-") if ends else None
 
 
-def _is_proven(topic: str, name: str, committed: Mapping[Partition, OffsetAndMetadata]) -> bool:
+def _is_proven_internal(
+    topic: str, name: str, committed: Mapping[Partition, OffsetAndMetadata]
+) -> bool:
     """Return whether an application's committed offsets prove that a topic is internal to it.
 
     A changelog among the inputs proves nothing: an application may read another's.

@@ -26,7 +26,7 @@ from state.locks import exclude_owner
 from state.rocksdb import read_stored_checkpoint
 from streams.command_lines import format_command
 from streams.commands.cluster_clients import ClusterClients
-from streams.commands.internal_topics import find_own_names, strip_application_id
+from streams.commands.internal_topics import find_topics_proven_own, strip_application_id
 from streams.commands.offset_evidence import read_ledger
 from streams.commands.state_command import find_stores
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -47,11 +47,13 @@ def find_own_leftovers(
 
     `state_path` is the application's directory on this machine; `is_locked`: this process has it.
     """
-    own = find_own_names(application_id, topics, committed)
+    own = find_topics_proven_own(application_id, topics, committed)
     if left := set(topics) - own:
         own |= left & {p.topic for p in read_ledger(clients, application_id).written_ends}
     if left := {topic for topic in set(topics) - own if topic.endswith(_CHANGELOG)}:
-        own |= _find_kept_on_disk(clients, application_id, left, state_path, is_locked=is_locked)
+        own |= _find_changelogs_of_stores_on_disk(
+            clients, application_id, left, state_path, is_locked=is_locked
+        )
     return sorted(own)
 
 
@@ -73,7 +75,7 @@ def describe_kept_topics(topics: Collection[str], *, is_decided: bool) -> Iterat
         )
 
 
-def _find_kept_on_disk(
+def _find_changelogs_of_stores_on_disk(
     clients: ClusterClients,
     application_id: str,
     topics: Collection[str],

@@ -38,7 +38,7 @@ class MetricRow(NamedTuple):
     is_normal: bool = True
 
 
-def list_rows(metrics: MetricsOutput) -> Sequence[MetricRow]:
+def list_metric_rows(metrics: MetricsOutput) -> Sequence[MetricRow]:
     """Return the lines of the table.
 
     Those of queries are there if a worker serves them, those of a broker if one was asked.
@@ -85,7 +85,7 @@ def _list_processing_rows(metrics: MetricsOutput) -> list[MetricRow]:
     return [
         MetricRow("records in", _format_value(metrics.records_in_rate, "/s"), "as they arrive"),
         _create_lag_row(metrics, max(_LAG_S, intervals_s)),
-        _create_limited_row(
+        _create_row_with_upper_limit(
             "longest commit", metrics.commit_latency_max_s, _COMMIT_S, " s, of the last minute"
         ),
         MetricRow(
@@ -94,10 +94,12 @@ def _list_processing_rows(metrics: MetricsOutput) -> list[MetricRow]:
             f"≤ {_format_value(stalled_s, ' s')} while records wait",
             (metrics.stalled_commit_age_s or 0.0) <= stalled_s,
         ),
-        _create_limited_row("latency, p99", metrics.end_to_end_latency_p99_s, 60, " s"),
-        _create_limited_row("busiest thread", metrics.busiest_thread_ratio, _BUSY_RATIO, ""),
-        _create_limited_row("dropped", metrics.dropped_rate, 0, "/s"),
-        _create_limited_row("dead letters", metrics.dead_letters_rate, 0, "/s"),
+        _create_row_with_upper_limit("latency, p99", metrics.end_to_end_latency_p99_s, 60, " s"),
+        _create_row_with_upper_limit(
+            "busiest thread", metrics.busiest_thread_ratio, _BUSY_RATIO, ""
+        ),
+        _create_row_with_upper_limit("dropped", metrics.dropped_rate, 0, "/s"),
+        _create_row_with_upper_limit("dead letters", metrics.dead_letters_rate, 0, "/s"),
     ]
 
 
@@ -123,8 +125,12 @@ def _list_state_rows(metrics: MetricsOutput) -> list[MetricRow]:
     needed = metrics.stores_disk_bytes or 0.0
     least = max(needed, min(_FREE_BYTES, _FREE_RATIO * (total or 0.0)))
     return [
-        _create_limited_row("left to restore", metrics.restore_records_left, 0, " records"),
-        _create_limited_row("standby lag", metrics.standby_lag_max, _LAG_RECORDS, " records"),
+        _create_row_with_upper_limit(
+            "left to restore", metrics.restore_records_left, 0, " records"
+        ),
+        _create_row_with_upper_limit(
+            "standby lag", metrics.standby_lag_max, _LAG_RECORDS, " records"
+        ),
         MetricRow("stores on disk", _format_megabytes(metrics.stores_disk_bytes), ""),
         MetricRow(
             "free for them",
@@ -162,7 +168,7 @@ def _list_query_rows(metrics: MetricsOutput) -> list[MetricRow]:
         return []
     return [
         MetricRow("queries", _format_value(metrics.queries_rate, "/s"), "as they are asked"),
-        _create_limited_row("failed queries", metrics.queries_failed_rate, 0, "/s"),
+        _create_row_with_upper_limit("failed queries", metrics.queries_failed_rate, 0, "/s"),
         MetricRow(
             "query latency, p99",
             _format_value(metrics.query_latency_p99_s, " s"),
@@ -178,7 +184,9 @@ def _create_event_row(name: str, age_s: float | None) -> MetricRow:
     return MetricRow(name, value, normal, age_s is None or age_s > _RECENT_S)
 
 
-def _create_limited_row(name: str, value: float | None, most: float, unit: str) -> MetricRow:
+def _create_row_with_upper_limit(
+    name: str, value: float | None, most: float, unit: str
+) -> MetricRow:
     normal = f"≤ {_format_value(most, unit)}" if most else "0"
     return MetricRow(name, _format_value(value, unit), normal, value is None or value <= most)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streams.command_options import ConfigFile, StateDir, exit_on_user_error
-from streams.commands.metric_ranges import list_rows
+from streams.commands.metric_ranges import list_metric_rows
 from streams.commands.metric_scrapes import LocalApplication, Scraper
 from streams.commands.output import print_json_line, print_message
-from streams.commands.reset_command import find_application
+from streams.commands.reset_command import resolve_application
 from streams.commands.tables import create_console, create_table
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError
@@ -81,7 +81,7 @@ def find_scrape_sources(
         if _is_address(each):
             found.append(each)
             continue
-        app, settings = find_application(each, config, None, state_dir, None)
+        app, settings = resolve_application(each, config, None, state_dir, None)
         application_id = each if app is None else app.application_id
         application = LocalApplication(application_id, settings.state_dir)
         targets, without = application.list_targets()
@@ -111,7 +111,7 @@ def build_table(metrics: MetricsOutput) -> Table:
     from rich.text import Text
 
     table = create_table("figure", "value", "normal", "")
-    for name, value, normal, is_normal in list_rows(metrics):
+    for name, value, normal, is_normal in list_metric_rows(metrics):
         style = "" if is_normal else "bold red"
         mark = "" if is_normal else "!"
         table.add_row(Text(name), Text(value, style), Text(normal), Text(mark, style))

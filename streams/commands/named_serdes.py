@@ -79,7 +79,7 @@ def require_named_serde(name: str, option: str, topic: str, field: Field) -> Nam
     if found := _WINDOWED.fullmatch(name):
         inner = require_named_serde(found["inner"], option, topic, field)
         try:
-            return _wrap_windowed(inner, found["size"])
+            return _wrap_windowed_key_serde(inner, found["size"])
         except ValueError as error:
             raise ConfigError(f"{option} {name!r}: {error}") from None
     if found := _SESSION_WINDOWED.fullmatch(name):
@@ -108,7 +108,7 @@ def split_windowed_serde_name(name: str) -> tuple[InnerName, WindowSizeMs | None
     return None
 
 
-def _wrap_windowed(inner: NamedSerde, size: str | None) -> NamedSerde:
+def _wrap_windowed_key_serde(inner: NamedSerde, size: str | None) -> NamedSerde:
     """Wrap a serde of keys to read windowed keys; `size` is that of the windows in ms, if known."""
     key: Serde[Any] = serdes.of(inner.parse, inner.show)
     if size is not None:

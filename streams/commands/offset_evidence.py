@@ -128,7 +128,7 @@ class LedgerProver:
                 f"the ledger's offset {offset} is of another topic of the same name: "
                 f"{topic!r} was deleted and created again"
             )
-        own = list(task.changelogs.values()) or self._list_outputs(task.subtopology)
+        own = list(task.changelogs.values()) or self._list_internal_outputs(task.subtopology)
         if restarted := self._find_recreated_topic(own, ledger.read_by[partition]):
             return None, (
                 f"the ledger's offset {offset} was committed before {restarted!r} was deleted and "
@@ -136,13 +136,13 @@ class LedgerProver:
             )
         watched = own
         if not task.changelogs:
-            watched = [*self._internal_partitions, *self._list_sinks(task.subtopology)]
+            watched = [*self._internal_partitions, *self._list_external_sinks(task.subtopology)]
         later = self._find_unknown(tuple(watched))
         if later is not None:
             return None, f"the ledger does not know who wrote {later}"
         return offset, "by the ledger"
 
-    def is_never_read(self, partition: Partition) -> bool:
+    def is_proven_unread(self, partition: Partition) -> bool:
         """Return whether the ledger proves that nothing was ever committed for an input.
 
         It has all transactions since its internal topics were created, and none names the input.
@@ -184,7 +184,7 @@ class LedgerProver:
                 return partition.topic
         return None
 
-    def _list_outputs(self, subtopology: Subtopology) -> list[Partition]:
+    def _list_internal_outputs(self, subtopology: Subtopology) -> list[Partition]:
         """Return the partitions of internal topics that a sub-topology writes.
 
         One that writes none is judged by all of the application's.
@@ -192,7 +192,7 @@ class LedgerProver:
         topics = {s.topic for s in subtopology.sinks if s.internal and isinstance(s.topic, str)}
         return self._list_partitions(topics) or self._internal_partitions
 
-    def _list_sinks(self, subtopology: Subtopology) -> list[Partition]:
+    def _list_external_sinks(self, subtopology: Subtopology) -> list[Partition]:
         """Return the partitions of the outputs of a sub-topology without internal ones."""
         if any(sink.internal for sink in subtopology.sinks):
             return []

@@ -89,7 +89,7 @@ class OffsetImport:
         if all(has_positions(held.metadata) for held in self._committed.values()):
             return []
         self._require_written_by_kafka_streams()
-        self._refuse_other_inputs()
+        self._refuse_offsets_of_other_inputs()
         counts, groups = self._clients.partition_counts, self._clients.admin.list_groups()
         check_imported_topics(self._topology, counts, groups)
         self._refuse_inputs_without_offset()
@@ -128,7 +128,7 @@ class OffsetImport:
                 "offset if nothing reads the topic"
             )
 
-    def _refuse_other_inputs(self) -> None:
+    def _refuse_offsets_of_other_inputs(self) -> None:
         """Raise ConfigError for inputs that this application does not read."""
         mine = {topic for sub in self._topology.subtopologies for topic in sub.sources}
         theirs = {partition.topic for partition in self._committed}
@@ -157,7 +157,7 @@ class OffsetImport:
         """Raise ConfigError for a store that has records of another layout in its changelog."""
         for task in self._tasks:
             for store, changelog in task.changelogs.items():
-                reason = _explain_other_layout(self._specs[store], task.subtopology)
+                reason = _explain_unreadable_layout(self._specs[store], task.subtopology)
                 if reason and describe_first_committed_record(self._clients, {changelog: 0}):
                     raise ConfigError(
                         f"store {store!r} can't be taken over, as {reason}, and {changelog} has "
@@ -271,7 +271,7 @@ def _find_rule_of_closed_windows(node: Node) -> AggregationRule | None:
     return rule if isinstance(rule, AggregationRule) and rule.on_close else None
 
 
-def _explain_other_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
+def _explain_unreadable_layout(spec: StoreSpec, subtopology: Subtopology) -> str:
     """Return why Kafka Streams' changelog of a store can't be read here; empty if it can."""
     if spec.kind is StoreKind.VERSIONED:
         return "its changelog also has versions that came too late and were not kept"

@@ -95,12 +95,12 @@ class Restoration:
         for task in self._tasks:
             found = [each for p in task.partitions if (each := self._plan_input(task, p))]
             if found:
-                yield from self._complete_offsets(task, {each.partition: each for each in found})
+                yield from self._add_offset_metadata(task, {each.partition: each for each in found})
 
     def require_offsets(self, plan: Collection[RestoredOffset]) -> None:
         """Raise ConfigError if neither stores nor ledger tell the offset of an input."""
         if unproven := [each.partition for each in plan if each.then is None]:
-            kept = {p.topic for p in unproven if not self._may_be_made_again(p)}
+            kept = {p.topic for p in unproven if not self._may_have_been_recreated(p)}
             between, is_empty = self._topology.repartition_topics, not self._committed
             raise ConfigError(explain_unproven_offsets(unproven, between, kept, is_empty=is_empty))
 
@@ -173,14 +173,14 @@ class Restoration:
     def _former_partitions(self) -> set[Partition]:
         """Return the inputs whose committed offset is of a former topic, and refused for that."""
         found = find_offsets_of_former_topics(self._committed, self._topic_ids)
-        return {p for p in found if self._is_stopped_by_new_topic(p)}
+        return {p for p in found if self._is_refused_after_recreation(p)}
 
-    def _is_stopped_by_new_topic(self, partition: Partition) -> bool:
+    def _is_refused_after_recreation(self, partition: Partition) -> bool:
         """Return whether a start would refuse this input if its topic was recreated."""
         stops = self._app.config.offset_out_of_range == STOP_WORDS["offset_out_of_range"]
         return stops or partition.topic in self._topology.repartition_topics
 
-    def _complete_offsets(
+    def _add_offset_metadata(
         self, task: TaskInputs, proven: Mapping[Partition, RestoredOffset]
     ) -> Iterator[RestoredOffset]:
         """Yield the offsets of a task with their metadata, also those that stay as they are."""
@@ -230,7 +230,7 @@ class Restoration:
             return RestoredOffset(partition, now, now, f"accepted: {reason}")
         then, proof = self._prover.prove_offset(task, partition)
         if then is None and held is None:
-            if self._prover.is_never_read(partition):
+            if self._prover.is_proven_unread(partition):
                 return None
             if self._end_offsets[partition] == 0 and self._may_begin_empty(task, partition):
                 is_input = partition.topic not in self._topology.repartition_topics
@@ -278,7 +278,7 @@ class Restoration:
                 return named
         return self._ledger.topic_ids.get(partition)
 
-    def _may_be_made_again(self, partition: Partition) -> bool:
+    def _may_have_been_recreated(self, partition: Partition) -> bool:
         """Return whether an input may be another topic than the one that was read before.
 
         Brokers delete all offsets of a topic with it.
@@ -310,7 +310,7 @@ class Restoration:
             return "of another topic of the same name, which was deleted and created again"
         is_own = has_metadata_of_streams(committed_offset.metadata)
         if not task.changelogs:
-            return None if is_own or not self._may_rest_on(task) else "set by a tool"
+            return None if is_own or not self._may_have_derived_state(task) else "set by a tool"
         # At least once a changelog may be ahead, so positions are not compared.
         if is_own and (not self._app.config.exactly_once or metadata.is_at_least_once):
             return None
@@ -330,7 +330,7 @@ class Restoration:
         now = self._topic_ids.get(partition.topic)
         told = {each.topic_id_hash(partition.topic) for each in known} - {None}
         if told and now is not None and now not in told:
-            if not self._is_stopped_by_new_topic(partition):
+            if not self._is_refused_after_recreation(partition):
                 return None  # a start begins where `offset_out_of_range` says
             return "of another topic of the same name, which was deleted and created again"
         if self._ledger.offsets.get(partition) is not None:
@@ -373,7 +373,7 @@ class Restoration:
         held = [self._committed[p] for p in task.partitions if p in self._committed]
         return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
 
-    def _may_rest_on(self, task: TaskInputs) -> bool:
+    def _may_have_derived_state(self, task: TaskInputs) -> bool:
         """Return whether the state of this or a later task may rest on records it has read.
 
         It has stores itself, or writes a repartition topic. Other tasks take any offset.

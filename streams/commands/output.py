@@ -51,7 +51,12 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
         for row in rows:
             print_json_line(row)
         return
-    from streams.commands.tables import create_console, is_wider, shorten_names, shorten_uuids
+    from streams.commands.tables import (
+        create_console,
+        is_wider_than_console,
+        shorten_names,
+        shorten_uuids,
+    )
 
     listed = list(rows)
     cells = [[format_cell(row[column]).translate(_ESCAPES) for column in columns] for row in listed]
@@ -59,7 +64,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
     table = _build_table(columns, listed, cells, console.width)
     shown = cells
     for shorten in (shorten_uuids, shorten_names):
-        if is_wider(table, console):
+        if is_wider_than_console(table, console):
             short = [shorten(texts) for texts in zip(*shown, strict=True)]
             shown = [[names[text] for names, text in zip(short, row, strict=True)] for row in shown]
             table = _build_table(columns, listed, shown, console.width, has_tall_headings=True)

@@ -94,7 +94,7 @@ def find_unrestorable_stores(
     refusals: dict[str, str] = {}
     losses: dict[str, str] = {}
     for task in tasks:
-        _review_task(task, config, committed, ranges, refusals, losses)
+        _add_restore_obstacles_of_task(task, config, committed, ranges, refusals, losses)
     return ChangelogReview(refusals, losses)
 
 
@@ -112,7 +112,7 @@ def _fetch_ranges(
     }
 
 
-def _review_task(
+def _add_restore_obstacles_of_task(
     task: TaskInputs,
     config: StreamsConfig,
     committed: CommittedOffsets,

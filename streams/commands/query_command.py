@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 import orjson
@@ -22,15 +22,17 @@ from streams.command_options import (
 )
 from streams.commands.cluster_clients import connect_clients, exit_on_cluster_error
 from streams.commands.output import format_value, print_json_line, print_message, print_rows
-from streams.commands.reset_command import find_application
+from streams.commands.reset_command import resolve_application
 from streams.common.addresses import parse_address
 from streams.errors import ConfigError, StreamsError
 from streams.membership.application_group import fetch_group_description
-from streams.monitoring.streams_group_members import read_members
+from streams.monitoring.streams_group_members import convert_group_members
 from streams.settings.config import StreamsConfig
 
 if TYPE_CHECKING:
     import httpx
+
+HasFoundRow: TypeAlias = bool
 
 _TABLE_ROWS = 100
 _NO_SUCH_KEY = 1
@@ -164,13 +166,11 @@ def query_store(
             raise ConfigError(
                 "--scope local reads what one worker has: name that worker by --address host:port"
             )
-        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = app if found is None else found.application_id
         addresses = address or require_query_addresses(application_id, settings)
         with _open_response(addresses, settings, path, parameters) as response:
-            is_found = response is not None and _print_answer_and_tell_if_found(
-                response, key, as_json=json
-            )
+            is_found = response is not None and _print_answer(response, key, as_json=json)
             if not is_found:
                 print_message(f"store {store!r} has no value of the key {key!r}")
                 raise typer.Exit(_NO_SUCH_KEY)
@@ -182,17 +182,17 @@ def _require_query_path(store: str | None, key: str | None, query: str | None) -
     Raises ConfigError unless either a store or a query is named.
     """
     if query is not None and store is None:
-        return f"/queries/{_quote_part(query)}"
+        return f"/queries/{_quote_path_segment(query)}"
     if query is not None or store is None:
         raise ConfigError(
             "name a STORE to read, or by --run QUERY a query that the application has registered, "
             "which has a store of its own"
         )
     path = f"/stores/{quote(store, safe='')}"
-    return path if key is None else f"{path}/{_quote_part(key)}"
+    return path if key is None else f"{path}/{_quote_path_segment(key)}"
 
 
-def _quote_part(text: str) -> str:
+def _quote_path_segment(text: str) -> str:
     """Return the end of a path: clients take a part of dots alone for another directory."""
     return quote(text, safe="").replace(".", "%2E")
 
@@ -209,7 +209,7 @@ def require_query_addresses(application_id: str, settings: StreamsConfig) -> Seq
     )
     found: list[str] = []
     if description is not None:
-        members = read_members(application_id, description, counts)
+        members = convert_group_members(application_id, description, counts)
         found = [each.endpoint for each in members.subscriptions.values() if each.endpoint]
     if not found:
         raise ConfigError(
@@ -321,9 +321,7 @@ def _explain_refusal(response: httpx.Response) -> str:
     return detail
 
 
-def _print_answer_and_tell_if_found(
-    response: httpx.Response, key: str | None, *, as_json: bool
-) -> bool:
+def _print_answer(response: httpx.Response, key: str | None, *, as_json: bool) -> HasFoundRow:
     """Print rows or results as they come, or as a table, and what the worker says of them.
 
     Returns False for a look-up of `key` that has found nothing, of which nothing is printed.
@@ -348,7 +346,7 @@ def _print_answer_and_tell_if_found(
             _print_table(listed)
     except httpx.HTTPError as error:
         raise StreamsError(f"the answer has ended before its end: {error}") from error
-    _print_terms(response.headers)
+    _print_answer_freshness(response.headers)
     return True
 
 
@@ -371,7 +369,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     print_rows(("key", "value", *times), complete, as_json=False)
 
 
-def _print_terms(headers: Mapping[str, str]) -> None:
+def _print_answer_freshness(headers: Mapping[str, str]) -> None:
     """Print as of when an answer is, how far behind a standby was, and that there are more rows."""
     lag = headers.get("Millrace-Lag", "0")
     behind = "" if lag == "0" else f", from a standby that was {lag} offsets behind"

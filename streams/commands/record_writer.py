@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.command_lines import format_command
 from streams.commands.deliveries import Deliveries
@@ -22,6 +22,10 @@ from streams.commands.record_limits import RecordLimits
 from streams.errors import ConfigError, OutcomeUnknown, TaskMigrated, UserError, WriteRefused
 from streams.runtime.clients import StreamsProducer
 from streams.runtime.clients.producer_errors import translate_produce_error
+
+WrittenCount: TypeAlias = int
+
+HasFailedAgain: TypeAlias = bool
 
 _ERRORS = (UserError, OutcomeUnknown, TaskMigrated, WriteRefused, KeyboardInterrupt)
 
@@ -38,7 +42,9 @@ class RecordWriter:
         self._producer, self._topic, self._limits = producer, topic, limits
         self._fields = dict(fields)
 
-    def write_records(self, records: Iterable[EncodedRecord], unit: str, first: int = 1) -> int:
+    def write_records(
+        self, records: Iterable[EncodedRecord], unit: str, first: int = 1
+    ) -> WrittenCount:
         """Write records, wait until the brokers have them, and return their number.
 
         `unit` and `first` say how they are counted, as in Deliveries. Raises UserError, which says
@@ -57,7 +63,7 @@ class RecordWriter:
                 with suppress(OutcomeUnknown):
                     self._producer.flush()
                     if not isinstance(error, KeyboardInterrupt):
-                        self._write_failed_alone(deliveries)
+                        self._retry_refused_one_by_one(deliveries)
             self._producer.purge_outstanding()
             reasons = [str(error) or "interrupted"]
             if deliveries.failures and not isinstance(error, OutcomeUnknown):
@@ -68,27 +74,29 @@ class RecordWriter:
     def _await_deliveries(self, deliveries: Deliveries) -> None:
         """Wait until the brokers have all records that were sent. Raises OutcomeUnknown."""
         self._producer.flush()
-        self._write_failed_alone(deliveries)
+        self._retry_refused_one_by_one(deliveries)
         if deliveries.failures:
             raise OutcomeUnknown(deliveries.explain_failures())
-        deliveries.forget_awaited()
+        deliveries.release_awaited_records()
 
-    def _write_failed_alone(self, deliveries: Deliveries) -> None:
+    def _retry_refused_one_by_one(self, deliveries: Deliveries) -> None:
         """Write the records of refused batches one by one, in their order, up to a refused one.
 
         None is written behind later ones of its key. Raises OutcomeUnknown without an answer.
         """
-        refused = deliveries.find_refused()
-        culprit = deliveries.find_culprit()
+        refused = deliveries.find_refused_indexes()
+        culprit = deliveries.find_culprit_index()
         for index in refused if len(refused) > 1 else ():
-            if deliveries.has_later_of_key(index, is_one_partition="partition" in self._fields):
+            if deliveries.has_later_written_of_key(
+                index, is_one_partition="partition" in self._fields
+            ):
                 break
-            if self._write_again_alone_and_tell_if_refused(index, deliveries):
+            if self._retry_alone(index, deliveries):
                 culprit = index
                 break
-        self._note_refusal(culprit, deliveries)
+        self._record_refusal_reason(culprit, deliveries)
 
-    def _write_again_alone_and_tell_if_refused(self, index: int, deliveries: Deliveries) -> bool:
+    def _retry_alone(self, index: int, deliveries: Deliveries) -> HasFailedAgain:
         """Write a record of a refused batch alone, and return whether it failed again."""
         record = deliveries.awaited[index]
         error = deliveries.failures.pop(index)
@@ -100,14 +108,14 @@ class RecordWriter:
             raise
         return index in deliveries.failures
 
-    def _note_refusal(self, index: int | None, deliveries: Deliveries) -> None:
+    def _record_refusal_reason(self, index: int | None, deliveries: Deliveries) -> None:
         """Note which record was refused, and why, if that is known and not a lost answer."""
-        if index is not None and index in deliveries.find_refused():
+        if index is not None and index in deliveries.find_refused_indexes():
             record = deliveries.awaited[index]
             reason = self._limits.explain_refused(deliveries.failures[index], record)
             deliveries.refusal = f"{record.place}: {reason}"
 
-    def write_in_transaction(self, records: Iterable[EncodedRecord]) -> int:
+    def write_in_transaction(self, records: Iterable[EncodedRecord]) -> WrittenCount:
         """Write records in one transaction, commit it, and return their number.
 
         Raises UserError if that failed, which says whether anything was written.
@@ -122,7 +130,11 @@ class RecordWriter:
             if deliveries.sent_count:
                 self._await_in_transaction(deliveries)
         except BaseException as error:
-            refusal = "" if isinstance(error, KeyboardInterrupt) else self._find_refusal(deliveries)
+            refusal = (
+                ""
+                if isinstance(error, KeyboardInterrupt)
+                else self._explain_refused_record(deliveries)
+            )
             self._producer.try_abort_and_close()
             if not isinstance(error, _ERRORS):
                 raise
@@ -135,29 +147,25 @@ class RecordWriter:
     def _await_in_transaction(self, deliveries: Deliveries) -> None:
         """Wait for the brokers. Raises WriteRefused if they have refused a record."""
         self._producer.flush()
-        if deliveries.find_refused():
+        if deliveries.find_refused_indexes():
             raise WriteRefused(deliveries.explain_failures())
         if not deliveries.failures:  # else the commit says what became of the transaction
-            deliveries.forget_awaited()
+            deliveries.release_awaited_records()
 
-    def _find_refusal(self, deliveries: Deliveries) -> str:
+    def _explain_refused_record(self, deliveries: Deliveries) -> str:
         """Return which record of a transaction brokers have refused, and why; empty if none.
 
         The records of the refused batch are written one by one in a transaction that is aborted.
         """
         self._producer.poll_delivery_reports()
-        refused, culprit = deliveries.find_refused(), deliveries.find_culprit()
+        refused, culprit = deliveries.find_refused_indexes(), deliveries.find_culprit_index()
         with suppress(UserError, OutcomeUnknown, TaskMigrated, WriteRefused):
             if culprit is None and refused:
                 self._producer.abort_transaction()
                 self._producer.begin_transaction()
-                again = (
-                    each
-                    for each in refused
-                    if self._write_again_alone_and_tell_if_refused(each, deliveries)
-                )
+                again = (each for each in refused if self._retry_alone(each, deliveries))
                 culprit = next(again, None)
-        self._note_refusal(culprit, deliveries)
+        self._record_refusal_reason(culprit, deliveries)
         return deliveries.refusal or (deliveries.explain_failures() if refused else "")
 
     def _commit_transaction(self, count: int) -> None:
@@ -180,14 +188,14 @@ class RecordWriter:
         """Send the next record. Raises UserError for one that can't be written, with its place."""
         self._limits.check_record(record)
         self._produce_when_room(deliveries.sent_count, record, deliveries)
-        deliveries.note_sent(record)
+        deliveries.record_sent(record)
 
     def _produce_when_room(self, index: int, record: EncodedRecord, deliveries: Deliveries) -> None:
         """Hand a record to the producer, as soon as its queue has room.
 
         Raises UserError for a record that it refuses, naming its place in the input.
         """
-        fields = {**self._fields, "on_delivery": deliveries.create_report(index)}
+        fields = {**self._fields, "on_delivery": deliveries.create_delivery_callback(index)}
         if record.timestamp_ms is not None:
             fields["timestamp"] = record.timestamp_ms
         produce = self._producer.produce

@@ -129,7 +129,7 @@ def reset(
         position = parse_position(to, "--to")
         if position.kind == "offset":
             raise ConfigError(f"--to {to!r}: partitions differ; give beginning, end or a time")
-        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
         application_id = check_application_id(app) if found is None else found.application_id
         refuse_application_of_broker_directory(settings, application_id)
         clients = connect_clients(settings)
@@ -166,7 +166,7 @@ def _create_row(
     return {"change": change, "what": subject, "now": now, "then": then}
 
 
-def find_application(
+def resolve_application(
     app: str,
     config: Path | None,
     bootstrap_servers: str | None,

@@ -40,7 +40,7 @@ from streams.commands.cluster_clients import (
 )
 from streams.commands.offset_restoration import Restoration, RestoredOffset
 from streams.commands.output import print_message, print_rows
-from streams.commands.reset_command import find_application, require_no_members
+from streams.commands.reset_command import require_no_members, resolve_application
 from streams.commands.topics_command import require_confirmation
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
@@ -95,7 +95,7 @@ def restore_offsets(
     possible.
     """
     with exit_on_cluster_error():
-        found, settings = find_application(app, config, bootstrap_servers, state_dir, connection)
+        found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
         if found is None:
             raise ConfigError(f"give the application as MODULE:APP: the id {app!r} names no stores")
         clients = connect_clients(settings)

@@ -63,7 +63,7 @@ def inspect_state(
     with exit_on_cluster_error():
         _, directory = _require_app_and_directory(app, state_dir, config)
         stores = list(find_stores(directory))
-        rows = [_build_store_row(each) for each in stores]
+        rows = [_inspect_store_on_disk(each) for each in stores]
         if not json:
             rows = [
                 row | {"entries": f"about {row['entries']}"} if row["entries_estimated"] else row
@@ -185,7 +185,7 @@ def _require_app_and_directory(
     return found, path
 
 
-def _build_store_row(store: StoreOnDisk) -> dict[str, Any]:
+def _inspect_store_on_disk(store: StoreOnDisk) -> dict[str, Any]:
     """Return the row of a store."""
     from state.errors import DirectoryLocked
     from state.locks import exclude_owner

@@ -51,7 +51,7 @@ def create_console() -> Console:
     return Console(width=PIPED_WIDTH, force_terminal=False)
 
 
-def is_wider(table: Table, console: Console) -> bool:
+def is_wider_than_console(table: Table, console: Console) -> bool:
     """Return whether a table has to break cells to fit a console."""
     options = console.options.update(width=PIPED_WIDTH)
     return Measurement.get(console, options, table).maximum > console.width

@@ -29,11 +29,11 @@ def parse_header_options(pairs: Iterable[str] | None, json_list: str | None) -> 
             "give headers with --header, or as a list with --headers: two options have no order"
         )
     if json_list is not None:
-        return _parse_list(json_list)
-    return [_parse_pair(each) for each in pairs or ()]
+        return _parse_header_list(json_list)
+    return [_parse_header_pair(each) for each in pairs or ()]
 
 
-def _parse_pair(pair: str) -> Header:
+def _parse_header_pair(pair: str) -> Header:
     """Parse a header from `NAME=VALUE`; both may be empty. Raises ConfigError."""
     name, equals, value = pair.partition("=")
     if not equals:
@@ -46,7 +46,7 @@ def _parse_pair(pair: str) -> Header:
     )
 
 
-def _parse_list(text: str) -> list[Header]:
+def _parse_header_list(text: str) -> list[Header]:
     """Return the headers of a list in JSON. Raises ConfigError."""
     try:
         found = json.loads(text)
@@ -54,10 +54,10 @@ def _parse_list(text: str) -> list[Header]:
         raise ConfigError(f"--headers {text!r} {_LIST_HELP} ({error})") from None
     if not isinstance(found, list):
         raise ConfigError(f"--headers {text!r} {_LIST_HELP}")
-    return [_parse_listed(each) for each in found]
+    return [_parse_listed_header(each) for each in found]
 
 
-def _parse_listed(listed: Any) -> Header:
+def _parse_listed_header(listed: Any) -> Header:
     """Return a header of the list: a name, and a text, `0x` and hexadecimal digits, or None."""
     source = f"--headers {json.dumps(listed)}"
     match listed:

@@ -39,7 +39,7 @@ from streams.monitoring.group_report import (
     build_report,
     list_report_partitions,
 )
-from streams.monitoring.streams_group_members import read_members
+from streams.monitoring.streams_group_members import convert_group_members
 from streams.runtime.assigning.internal_topics import list_changelogs
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
@@ -125,7 +125,7 @@ class ApplicationFacts:
         if group is None:
             return GroupMembers((), {}, {})
         counts = self.cluster.clients().partition_counts
-        return read_members(self.application_id, group, counts)
+        return convert_group_members(self.application_id, group, counts)
 
     @fetched_once
     def committed(self) -> Mapping[Partition, OffsetAndMetadata]:

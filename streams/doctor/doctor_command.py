@@ -24,7 +24,7 @@ from streams.command_options import (
 )
 from streams.commands.cluster_clients import exit_on_cluster_error, load_command_config
 from streams.commands.output import print_json_line
-from streams.commands.reset_command import find_application
+from streams.commands.reset_command import resolve_application
 from streams.commands.tables import create_console
 from streams.common.counted import format_count
 from streams.common.names import check_application_id
@@ -92,7 +92,7 @@ def doctor(
                 connection=connection,
             )
         else:
-            found, settings = find_application(
+            found, settings = resolve_application(
                 app, config, bootstrap_servers, state_dir, connection
             )
             app = check_application_id(app) if found is None else found.application_id

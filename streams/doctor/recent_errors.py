@@ -24,7 +24,7 @@ from streams.doctor.findings import (
     create_unknown_finding,
     create_warning_finding,
 )
-from streams.log_analysis.headers import is_repeated
+from streams.log_analysis.headers import is_ambiguous_local_time
 from streams.log_analysis.printing import format_counts
 from streams.log_analysis.report import (
     LogAnalysisOutput,
@@ -143,7 +143,7 @@ def _is_unlocked(lock: Path) -> bool:
 
 def _is_ambiguous_time(text: str | None) -> bool:
     """Return whether an instant is shown without an offset, and comes twice."""
-    return text is not None and is_repeated(datetime.fromisoformat(text))
+    return text is not None and is_ambiguous_local_time(datetime.fromisoformat(text))
 
 
 def _parse_instant(text: str | None) -> float | None:

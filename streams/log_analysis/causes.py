@@ -47,14 +47,14 @@ def find_cause(incident: Incident) -> LikelyCause:
 def _describe_cause(code: str, incident: Incident) -> str:
     """Return the sentence about a cause; for a pause it names what paused."""
     if code in ("MR-034", "MR-063") and (_LED_TO & incident.codes.keys() or code == "MR-034"):
-        return _SLOW if _shows_function(incident) else _PAUSE
+        return _SLOW if _names_user_function(incident) else _PAUSE
     if code == "MR-021" and incident.kinds[EventKind.PAUSE]:
         return _UNHEARD
     symptom = find_by_code(code)
     return "" if symptom is None else symptom.meaning
 
 
-def _shows_function(incident: Incident) -> bool:
+def _names_user_function(incident: Incident) -> bool:
     """Return whether the watchdog has found a thread in a function of the user's."""
     lines = incident.lines.get("MR-063", [])
     return any("in the user's function" in each.message for each in lines)

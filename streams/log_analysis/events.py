@@ -46,7 +46,7 @@ class LogEvent(NamedTuple):
     process: int | None = None
 
 
-def find_owner(message: str) -> str | None:
+def find_application_or_group(message: str) -> str | None:
     """Return the application or the group that a message names, None if it names none."""
     for each in _OWNERS:
         found = each.search(message)

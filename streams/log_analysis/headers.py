@@ -65,7 +65,7 @@ def read_header(line: bytes) -> LineHeader | None:
         name in _WARNINGS,
         message,
         message.startswith(_OUR_LOGGERS),
-        at is not None and is_repeated(at),
+        at is not None and is_ambiguous_local_time(at),
         int(process[1]) if process else None,
     )
 
@@ -77,7 +77,7 @@ def _parse_time(text: str) -> datetime | None:
         return None
 
 
-def is_repeated(at: datetime) -> bool:
+def is_ambiguous_local_time(at: datetime) -> bool:
     """Return whether a time without a zone comes twice, as summer time ends in this machine's.
 
     One that does not come at all, as summer time begins, is later by the first reading.
@@ -104,6 +104,6 @@ def _read_json(line: bytes) -> LineHeader | None:
     is_ours = str(fields.get("logger", "")).startswith(_OUR_LOGGERS)
     process = fields.get("process")
     return LineHeader(
-        *(at.timestamp(), level in _WARNINGS, message, is_ours, is_repeated(at)),
+        *(at.timestamp(), level in _WARNINGS, message, is_ours, is_ambiguous_local_time(at)),
         process if isinstance(process, int) else None,
     )

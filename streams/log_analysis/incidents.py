@@ -156,10 +156,10 @@ class IncidentLog:
             self.hours.setdefault(int(event.at_s // 3600), Counter())[kind] += 1
             self._close_incidents_before(event.at_s)
         if kind is EventKind.START or kind is EventKind.END:
-            self._note_run(event)
+            self._record_start_or_end(event)
             return
         if _ENDED_BY_SIGNAL in event.message and _STARTED_AGAIN not in event.message:
-            self._note_end(event.source)
+            self._mark_run_ended(event.source)
         fault = find_fault(event)
         found = _choose_incident(self._open, event.at_s, event.owner, fault)
         if found is None:
@@ -168,10 +168,10 @@ class IncidentLog:
             self._open.append(found)
         found.add_event(event)
 
-    def _note_run(self, event: LogEvent) -> None:
+    def _record_start_or_end(self, event: LogEvent) -> None:
         """Note that the process of a log has started or ended."""
         if event.pattern.kind is EventKind.END:
-            self._note_end(event.source)
+            self._mark_run_ended(event.source)
         elif event.at_s is not None:
             directory = _STATE_DIRECTORY.search(event.message)
             self.runs[event.source] = LoggedRun(
@@ -180,18 +180,18 @@ class IncidentLog:
                 state_directory=directory[1] if directory else None,
             )
 
-    def _note_end(self, source: str) -> None:
+    def _mark_run_ended(self, source: str) -> None:
         """Note that the process of a log has ended; a signal that kills it lets it log nothing."""
         if source in self.runs:
             self.runs[source].has_ended = True
 
-    def end_source(self) -> None:
+    def close_all_incidents(self) -> None:
         """Close all incidents, at the end of a log."""
         self._close_incidents(list(self._open))
 
     def list_incidents(self) -> list[Incident]:
         """Return the incidents in the order of time, merged where those of several logs overlap."""
-        self.end_source()
+        self.close_all_incidents()
         merged: list[Incident] = []
         for each in sorted(self._closed, key=lambda incident: incident.begin_s or 0.0):
             near = merged[-MERGE_LOOK_BACK:]

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from streams.log_analysis.causes import find_cause
 from streams.log_analysis.events import LogEvent
-from streams.log_analysis.headers import is_repeated
+from streams.log_analysis.headers import is_ambiguous_local_time
 from streams.log_analysis.incidents import Incident, IncidentLog
 from streams.log_analysis.patterns import EventKind
 from streams.log_analysis.scanning import LogScanner
@@ -92,13 +92,13 @@ def analyze_logs(
                 for event in scanner.find_events(block):
                     found.add_event(event)
                     on_event(event)
-            found.end_source()
+            found.close_all_incidents()
     return LogAnalysisOutput(
         names,
         size,
         found.event_count,
         [
-            LogHourOutput(_format_time(hour * 3600.0, "%Y-%m-%d %H:00"), _index_by_name(kinds))
+            LogHourOutput(_format_time(hour * 3600.0, "%Y-%m-%d %H:00"), _count_by_kind_name(kinds))
             for hour, kinds in sorted(found.hours.items())
         ],
         [describe_incident(each) for each in found.list_incidents()],
@@ -122,7 +122,7 @@ def describe_incident(incident: Incident) -> LogIncidentOutput:
         format_instant(incident.begin_s),
         format_instant(incident.end_s, has_zone=not incident.is_ambiguous),
         incident.owner,
-        _index_by_name(incident.kinds),
+        _count_by_kind_name(incident.kinds),
         {kind: list(names) for kind, names in sorted(incident.subjects.items())},
         list(incident.sources),
         cause.code,
@@ -135,7 +135,7 @@ def describe_incident(incident: Incident) -> LogIncidentOutput:
     )
 
 
-def _index_by_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
+def _count_by_kind_name(kinds: Mapping[EventKind, int]) -> dict[str, int]:
     return {str(kind): count for kind, count in sorted(kinds.items(), key=lambda item: -item[1])}
 
 
@@ -147,7 +147,7 @@ def format_instant(at_s: float | None, *, has_zone: bool = True) -> str | None:
     if at_s is None:
         return None
     text = _format_time(at_s, _INSTANT)
-    if has_zone and is_repeated(datetime.fromisoformat(text)):
+    if has_zone and is_ambiguous_local_time(datetime.fromisoformat(text)):
         offset = datetime.fromtimestamp(at_s).astimezone().strftime("%z")
         return f"{text}{offset[:3]}:{offset[3:]}"
     return text

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from streams.log_analysis.events import LogEvent, find_owner, find_subjects
+from streams.log_analysis.events import LogEvent, find_application_or_group, find_subjects
 from streams.log_analysis.headers import HEADER_START, LineHeader, read_header
 from streams.log_analysis.patterns import (
     LAST_LINE,
@@ -77,7 +77,7 @@ class LogScanner:
         pattern = find_pattern(header)
         if pattern is None:
             return None
-        owner = find_owner(header.message)
+        owner = find_application_or_group(header.message)
         if pattern.kind is EventKind.START and owner is not None:
             self._owner = owner
         return LogEvent(

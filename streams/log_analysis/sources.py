@@ -82,18 +82,18 @@ class LogSource:
         with Path(self._path).open("rb") as file:
             magic = file.peek(4)[:4]
             if magic.startswith(_GZIP):
-                yield self._count_bytes(gzip.GzipFile(fileobj=file).read, file)
+                yield self._create_counting_read(gzip.GzipFile(fileobj=file).read, file)
             elif magic in (_ZSTD, _LZ4):
                 codec = cramjam.zstd if magic == _ZSTD else cramjam.lz4
                 with _decompress_file(self._path, codec.decompress_into) as reader:
                     yield reader.read
             elif self._follows:
                 with _FollowedFile(self._path) as followed:
-                    yield followed.read_arrived
+                    yield followed.read_new_bytes
             else:
-                yield self._count_bytes(file.read, file)
+                yield self._create_counting_read(file.read, file)
 
-    def _count_bytes(self, read: _Read, file: BinaryIO) -> _Read:
+    def _create_counting_read(self, read: _Read, file: BinaryIO) -> _Read:
         """Return a function that reads, and tells how far the file has been read."""
 
         def read_and_count(size: int) -> bytes:
@@ -139,7 +139,7 @@ class _FollowedFile:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def read_arrived(self, size: int) -> bytes:
+    def read_new_bytes(self, size: int) -> bytes:
         """Return what has arrived; at the end of a file that was replaced, begin the new one."""
         data = self._file.read(size)
         if not data and self._is_replaced():

@@ -58,8 +58,8 @@ def _list_connection_figures(client: ClientStatistics) -> dict[str, float]:
         "outgoing-byte": _get_counts(client, "tx_bytes"),
         "request": _get_counts(client, "tx"),
         "response": _get_counts(client, "rx"),
-        "connection-creation": _sum_counts(client, "connects"),
-        "connection-close": _sum_counts(client, "disconnects"),
+        "connection-creation": _sum_broker_counts(client, "connects"),
+        "connection-close": _sum_broker_counts(client, "disconnects"),
     }
     brokers = client.newest["brokers"].values()
     connected = sum(each["state"] == "UP" for each in brokers)
@@ -73,8 +73,8 @@ def _list_fetch_figures(client: ClientStatistics) -> dict[str, float]:
     return (
         _compute_totals_and_rates(client, totals)
         | {
-            "records-per-request-avg": _divide_growth(records, fetches),
-            "fetch-size-avg": _divide_growth(size, fetches),
+            "records-per-request-avg": _divide_increases(records, fetches),
+            "fetch-size-avg": _divide_increases(size, fetches),
             "records-lag-max": max(_list_lags(client.newest), default=0),
         }
         | _compute_window_figures("fetch-latency", _list_distributions(client, "rtt"), _US_PER_MS)
@@ -89,8 +89,10 @@ def _list_send_figures(client: ClientStatistics) -> dict[str, float]:
     return (
         _compute_totals_and_rates(client, {"record-send": records})
         | {
-            "record-size-avg": _divide_growth(size, records),
-            "records-per-request-avg": _divide_growth(records, _count_requests(client, "Produce")),
+            "record-size-avg": _divide_increases(size, records),
+            "records-per-request-avg": _divide_increases(
+                records, _count_requests(client, "Produce")
+            ),
             "requests-in-flight": _sum_brokers(newest, "waitresp_cnt"),
             "buffer-total-bytes": newest["msg_size_max"],
             "buffer-available-bytes": newest["msg_size_max"] - newest["msg_size"],
@@ -122,7 +124,7 @@ def _get_counts(client: ClientStatistics, name: str) -> NowAndPast:
     return client.newest[name], client.past[name]
 
 
-def _sum_counts(client: ClientStatistics, name: str) -> NowAndPast:
+def _sum_broker_counts(client: ClientStatistics, name: str) -> NowAndPast:
     return _sum_brokers(client.newest, name), _sum_brokers(client.past, name)
 
 
@@ -139,7 +141,7 @@ def _sum_brokers(statistics: Mapping[str, Any], name: str) -> float:
     return total
 
 
-def _divide_growth(part: NowAndPast, whole: NowAndPast) -> float:
+def _divide_increases(part: NowAndPast, whole: NowAndPast) -> float:
     """Return the quotient of what was counted between the two statistics, 0 for nothing."""
     counted = whole[0] - whole[1]
     return (part[0] - part[1]) / counted if counted else 0.0

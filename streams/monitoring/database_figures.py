@@ -74,7 +74,7 @@ class DatabaseFigureReader:
                                 values["number-open-files"] = open_files[path]
                         label = name_state_label(spec.kind, persistent=spec.persistent)
                         yield DatabaseFigures(thread, task.name, name, label, values)
-        self._recorder.forget_others(seen)
+        self._recorder.forget_other_stores(seen)
 
 
 def _read_properties(disk: StoreDisk, spec: StoreSpec) -> dict[str, float]:

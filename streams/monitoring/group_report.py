@@ -147,12 +147,13 @@ def decode_members(group_id: str, description: GroupDescription) -> GroupMembers
             raise ConfigError(
                 f"group {group_id!r} is not of a Millrace application: member {each.member_id!r} "
                 f"speaks {description.protocol_type!r} with protocol {description.protocol!r}; "
-                f"{offer_consumer_group(group_id)} shows a consumer group's members and lags"
+                f"{format_consumer_group_command(group_id)} shows a consumer group's members and "
+                "lags"
             ) from error
     return GroupMembers(description.members, subscriptions, assignments)
 
 
-def offer_consumer_group(group_id: str) -> str:
+def format_consumer_group_command(group_id: str) -> str:
     """Return the command that describes a group of consumers, whatever their protocol."""
     return format_kafka_command("kafka-consumer-groups.sh", "--describe", "--group", group_id)
 
@@ -168,7 +169,9 @@ def list_report_partitions(
     for member, subscribed in members.subscriptions.items():
         if subscribed.topology is not None:
             found |= _list_source_partitions(group_id, subscribed, counts)
-            for ending in _find_changelogs(group_id, members, member, counts).ending.values():
+            for ending in _find_copied_changelogs(
+                group_id, members, member, counts
+            ).ending.values():
                 found |= set(ending)
         found |= {Partition(*each) for each in members.assignments[member].partitions}
     return sorted(each for each in found if each.number < counts.get(each.topic, 0))
@@ -222,7 +225,7 @@ def _report_member(
     member = described.member_id
     subscribed = members.subscriptions.get(member, SubscriptionInfo(()))
     assigned = members.assignments.get(member, AssignmentInfo((), ()))
-    changelogs = _find_changelogs(group_id, members, member, offsets.counts)
+    changelogs = _find_copied_changelogs(group_id, members, member, offsets.counts)
 
     def report_standby(task: str) -> StandbyTask:
         said = subscribed.offsets.get(task, -1)
@@ -305,7 +308,7 @@ def _resolve_topology(group_id: str, subscribed: SubscriptionInfo) -> DeclaredTo
     return subscribed.topology.resolve_patterns(dict.fromkeys(subscribed.topics, 1), group_id)
 
 
-def _find_changelogs(
+def _find_copied_changelogs(
     group_id: str, members: GroupMembers, member: str, counts: Mapping[str, int]
 ) -> TaskChangelogs:
     """Return the changelogs of the standby and warm-up tasks of a member."""

@@ -90,7 +90,7 @@ class RocksStatisticsRecorder:
         figures["write-stall-duration-total"] = now.counts[_STALL] / _US_PER_MS
         return figures
 
-    def forget_others(self, stores: set[tuple[str, ...]]) -> None:
+    def forget_other_stores(self, stores: set[tuple[str, ...]]) -> None:
         """Forget the readings of stores that are not among these: they are closed."""
         for store in self._readings.keys() - stores:
             self._readings.pop(store, None)

@@ -138,7 +138,7 @@ def summarise_scrapes(
         unhealthy=sum(each.value == 0 for each in _list_samples(now, "millrace_worker_healthy")),
         records_in_rate=find_rate("millrace_thread_records_total"),
         end_to_end_latency_p99_s=_find_latency_p99(before, after, _LATENCY),
-        process_ratio=_compute_share(busy, threads),
+        process_ratio=_compute_busy_share(busy, threads),
         busiest_thread_ratio=_find_busiest_ratio(before, after, elapsed_s),
         dropped_rate=max(dropped, default=None),
         dead_letters_rate=find_rate("millrace_thread_dead_letters_total"),
@@ -151,7 +151,7 @@ def summarise_scrapes(
     )
 
 
-def _compute_share(busy: float | None, threads: int) -> float | None:
+def _compute_busy_share(busy: float | None, threads: int) -> float | None:
     """Return the share of the time that threads process; None where it is not known.
 
     A slice is counted when it ends, with what it took before the first look: no share is above 1.
@@ -218,7 +218,7 @@ def _find_busiest_ratio(
     """Return the share of the time in which the busiest thread has processed records."""
     name = "millrace_task_process_seconds_total"
     seconds = [
-        _find_increase(before[address], scrape, name, partial(_has_thread, thread))
+        _find_increase(before[address], scrape, name, partial(_is_of_thread, thread))
         for address, scrape in after.items()
         if address in before
         for thread in {each.labels.get("thread", "") for each in scrape.get(name, ())}
@@ -251,23 +251,23 @@ def _find_stalled_commit_age_s(
     for address, scrape in after.items():
         interval_s = _combine_values([scrape], "millrace_worker_commit_interval_seconds", max)
         for age in scrape.get(age_name, ()):
-            has_thread = partial(_has_thread, age.labels["thread"])
+            has_thread = partial(_is_of_thread, age.labels["thread"])
             is_stalled = (
                 address in before
                 and elapsed_s >= (interval_s or 0.0)
-                and any(map(has_thread, _list_lagging(before[address])))
-                and any(map(has_thread, _list_lagging(scrape)))
+                and any(map(has_thread, _list_samples_with_lag(before[address])))
+                and any(map(has_thread, _list_samples_with_lag(scrape)))
                 and not _find_increase(before[address], scrape, commits_name, has_thread)
             )
             ages_s.append(age.value if is_stalled else 0.0)
     return max(ages_s, default=None)
 
 
-def _list_lagging(scrape: Scrape) -> list[Sample]:
+def _list_samples_with_lag(scrape: Scrape) -> list[Sample]:
     return [each for each in scrape.get(_LAG, ()) if each.value > 0]
 
 
-def _has_thread(thread: str, sample: Sample) -> bool:
+def _is_of_thread(thread: str, sample: Sample) -> bool:
     return sample.labels.get("thread", "") == thread
 
 

@@ -16,7 +16,7 @@ from streams.runtime.tasks.task import Task
 _NS = 1_000_000_000
 
 
-def read_store_operations(
+def read_store_operation_figures(
     tasks_by_thread: Mapping[str, Iterable[Task]],
 ) -> Iterator[DatabaseFigures]:
     """Yield the figures of operations, iterators and buffers of each store of active tasks."""

@@ -25,7 +25,7 @@ _NOT_READY = "NotReady"
 """The state of groups whose members get no tasks, as topics are missing or don't fit."""
 
 
-def read_members(
+def convert_group_members(
     group_id: str, description: GroupDescription, partition_counts: Mapping[str, int]
 ) -> GroupMembers:
     """Return the members of a group of either protocol, with their tasks.
@@ -34,7 +34,9 @@ def read_members(
     """
     if description.streams is None:
         return decode_members(group_id, description)
-    return _convert_members(group_id, description, description.streams, partition_counts)
+    return _convert_streams_group_members(
+        group_id, description, description.streams, partition_counts
+    )
 
 
 class MissingTopics(NamedTuple):
@@ -79,7 +81,7 @@ def find_missing_topics(
     )
 
 
-def _convert_members(
+def _convert_streams_group_members(
     group_id: str,
     description: GroupDescription,
     group: StreamsGroupDescription,

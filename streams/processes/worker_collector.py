@@ -11,7 +11,7 @@ from streams.monitoring.health import Health
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector
 from streams.monitoring.state_disk import read_disk_space
-from streams.monitoring.store_operation_figures import read_store_operations
+from streams.monitoring.store_operation_figures import read_store_operation_figures
 from streams.monitoring.store_sizes import measure_store_sizes
 from streams.processes.running import GLOBAL_THREAD
 from streams.runtime.threads.query_measurements import QueryMeasurements
@@ -44,7 +44,9 @@ def create_worker_collector(
         ),
         read_database_figures=lambda: chain(
             databases.read_figures({thread.name: thread.current_tasks() for thread in threads}),
-            read_store_operations({thread.name: thread.current_tasks() for thread in threads}),
+            read_store_operation_figures(
+                {thread.name: thread.current_tasks() for thread in threads}
+            ),
         ),
         source_steps=SourceSteps(worker.topology),
         client=StreamsClient(

@@ -15,7 +15,7 @@ from typing import Any
 
 from streams.serdes.avro_faults import DEPTH_MAX, find_fault, find_smallest_byte_count
 from streams.serdes.avro_mismatch import AvroMismatch
-from streams.serdes.avro_schema import RECORDS, AvroType, find_parts
+from streams.serdes.avro_schema import RECORDS, AvroType, iterate_child_types
 from streams.serdes.avro_varints import (
     BadBytes,
     read_block,
@@ -41,8 +41,8 @@ def create_message_check(schema: AvroType) -> Callable[[bytes], None]:
 
     Texts that are no UTF-8 are left to fastavro, which reads them.
     """
-    if holds_empty_elements(schema):
-        return lambda data: _raise_fault(schema, data)
+    if has_arrays_of_empty_elements(schema):
+        return lambda data: _raise_if_faulty(schema, data)
     skip = _SourceComposer().compose_function(schema)
 
     def check_message(data: bytes) -> None:
@@ -51,13 +51,13 @@ def create_message_check(schema: AvroType) -> Callable[[bytes], None]:
                 return
         except (IndexError, BadBytes, RecursionError):
             pass
-        _raise_fault(schema, data)
+        _raise_if_faulty(schema, data)
         raise AvroMismatch(f"its bytes are no {schema.name}")
 
     return check_message
 
 
-def holds_empty_elements(schema: AvroType) -> bool:
+def has_arrays_of_empty_elements(schema: AvroType) -> bool:
     """Return whether a type has arrays of elements that have no bytes, as nulls."""
     seen, waiting = set[int](), [schema]
     while waiting:
@@ -66,11 +66,11 @@ def holds_empty_elements(schema: AvroType) -> bool:
             seen.add(id(each))
             if each.kind == "array" and each.items and not find_smallest_byte_count(each.items):
                 return True
-            waiting.extend(find_parts(each))
+            waiting.extend(iterate_child_types(each))
     return False
 
 
-def _raise_fault(schema: AvroType, data: bytes) -> None:
+def _raise_if_faulty(schema: AvroType, data: bytes) -> None:
     fault = find_fault(schema, data)
     if fault is not None:
         raise fault

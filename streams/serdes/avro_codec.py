@@ -13,7 +13,7 @@ from typing import Any
 import fastavro
 
 from state.shown_values import quote_value
-from streams.serdes.avro_bytes import create_message_check, holds_empty_elements
+from streams.serdes.avro_bytes import create_message_check, has_arrays_of_empty_elements
 from streams.serdes.avro_faults import DEPTH_MAX, find_fault
 from streams.serdes.avro_mismatch import AvroMismatch
 from streams.serdes.avro_resolution import create_resolver
@@ -42,7 +42,7 @@ class AvroSchema:
         self._wire = fastavro.parse_schema(create_wire_schema(self.type))
         self.is_bounded = not contains_itself(self.type)
         self.check = create_message_check(self.type)
-        self.has_empty_elements = holds_empty_elements(self.type)
+        self.has_empty_elements = has_arrays_of_empty_elements(self.type)
 
     def write_prepared(self, prepared: Any) -> bytes:
         """Return the bytes of a message that was prepared for writing."""

@@ -196,7 +196,7 @@ def _create_fields_encoder(
                 each = getattr(value, name)
                 found[name] = each if encode is None else encode(each)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f".{name}") from None
+            raise misfit.with_parent_step(f".{name}") from None
         return found
 
     return encode_dataclass
@@ -230,7 +230,7 @@ def _create_collection_encoder(
                 encode = encodes[0 if repeats else len(found)]
                 found.append(each if encode is None else encode(each))
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{len(found)}]") from None
+            raise misfit.with_parent_step(f"[{len(found)}]") from None
         return sorted(found, key=repr) if collection in SETS else found
 
     return encode_elements
@@ -248,7 +248,7 @@ def _create_dict_encoder(encode: Convert | None) -> Convert | None:
             for key, each in value.items():
                 found[key] = encode(each)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{key!r}]") from None
+            raise misfit.with_parent_step(f"[{key!r}]") from None
         return found
 
     return encode_dict

@@ -15,8 +15,8 @@ from streams.serdes.avro_schema import (
     RECORDS,
     WIRE_FIELD,
     AvroType,
+    has_several_value_branches,
     name_wire_branch,
-    needs_pairs,
 )
 
 _LIMITS = {"int": 2**31, "long": 2**63}
@@ -46,17 +46,17 @@ def _convert_default(schema: AvroType, default: Any) -> Any:
     """Return a default as fastavro reads a value of its type, or raise AvroMismatch."""
     match schema.kind:
         case "union":
-            return _convert_branch(schema, default)
+            return _convert_union_default(schema, default)
         case "array" if isinstance(default, list) and schema.items is not None:
             return [_convert_default(schema.items, each) for each in default]
         case "map" if isinstance(default, dict) and schema.items is not None:
             return {key: _convert_default(schema.items, each) for key, each in default.items()}
         case kind if kind in RECORDS and isinstance(default, dict):
-            return _convert_record(schema, default)
-    return _convert_scalar(schema, default)
+            return _convert_record_default(schema, default)
+    return _convert_scalar_default(schema, default)
 
 
-def _convert_scalar(schema: AvroType, default: Any) -> Any:
+def _convert_scalar_default(schema: AvroType, default: Any) -> Any:
     match schema.kind, default:
         case ("null", None) | ("boolean", bool()) | ("string", str()):
             return default
@@ -74,19 +74,19 @@ def _convert_scalar(schema: AvroType, default: Any) -> Any:
     raise AvroMismatch(f"it is no {schema.name}")
 
 
-def _convert_branch(union: AvroType, default: Any) -> Any:
+def _convert_union_default(union: AvroType, default: Any) -> Any:
     for index, branch in enumerate(union.branches):
         try:
             value = _convert_default(branch, default)
         except AvroMismatch:
             continue
-        if value is None or not needs_pairs(union):
+        if value is None or not has_several_value_branches(union):
             return value
         return name_wire_branch(union, index), {WIRE_FIELD: value}
     raise AvroMismatch("no type of the union has it")
 
 
-def _convert_record(schema: AvroType, default: Any) -> Any:
+def _convert_record_default(schema: AvroType, default: Any) -> Any:
     found = {}
     for each in schema.fields:
         if each.name not in default and not each.has_default:

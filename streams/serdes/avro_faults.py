@@ -114,7 +114,7 @@ class _FaultFinder:
                 name = each.name
                 self._read_value_or_raise_fault(each.type, depth + 1)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f".{name}") from None
+            raise misfit.with_parent_step(f".{name}") from None
 
     def _read_blocks_or_raise_fault(self, schema: AvroType, depth: int) -> None:
         assert schema.items is not None
@@ -138,7 +138,7 @@ class _FaultFinder:
                 try:
                     self._read_value_or_raise_fault(schema.items, depth + 1)
                 except AvroMismatch as misfit:
-                    raise misfit.in_parent(step) from None
+                    raise misfit.with_parent_step(step) from None
                 place += 1
 
     def _count_empty_elements(self, count: int) -> None:

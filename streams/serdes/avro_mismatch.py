@@ -10,6 +10,6 @@ class AvroMismatch(ValueError):
         super().__init__(f"value{path}: {reason}")
         self.reason, self.path = reason, path
 
-    def in_parent(self, step: str) -> AvroMismatch:
+    def with_parent_step(self, step: str) -> AvroMismatch:
         """Return the mismatch as seen from the enclosing value; `step` is .field or [index]."""
         return AvroMismatch(self.reason, step + self.path)

@@ -22,10 +22,10 @@ from streams.serdes.avro_schema import (
     WIRE_FIELD,
     AvroField,
     AvroType,
+    has_several_value_branches,
     name_wire_branch,
-    needs_pairs,
 )
-from streams.serdes.avro_unions import AvroOptions, create_namer
+from streams.serdes.avro_unions import AvroOptions, create_branch_namer
 
 Convert = Callable[[Any], Any]
 
@@ -46,10 +46,10 @@ def create_resolver(writer: AvroType, reader: AvroType, options: AvroOptions) ->
 
     That function may change what it is given, and raises AvroMismatch with the place.
     """
-    return _Resolver(options).resolve(writer, reader) or _pass_on
+    return _Resolver(options).resolve(writer, reader) or _return_unchanged
 
 
-def _pass_on(raw: Any) -> Any:
+def _return_unchanged(raw: Any) -> Any:
     return raw
 
 
@@ -86,7 +86,7 @@ class _Resolver:
 
     def _resolve_written_union(self, writer: AvroType, reader: AvroType) -> Convert | None:
         """Resolve each branch of the writer's union; an error is one of its branch only."""
-        if not needs_pairs(writer):
+        if not has_several_value_branches(writer):
             some = next((each for each in writer.branches if each.kind != "null"), None)
             convert = None if some is None else self.resolve(some, reader)
             if all(each.kind != "null" for each in writer.branches):
@@ -95,7 +95,7 @@ class _Resolver:
             return _create_nullable_resolver(convert, convert_null)
         by_name = {
             name_wire_branch(writer, index): self._resolve_written_branch(writer, branch, reader)
-            or _pass_on
+            or _return_unchanged
             for index, branch in enumerate(writer.branches)
             if branch.kind != "null"
         }
@@ -134,7 +134,7 @@ class _Resolver:
         convert = self.resolve(writer, branch)
         if branch is reader:
             return convert
-        give_name = create_namer(reader, reader.branches.index(branch), self._options)
+        give_name = create_branch_namer(reader, reader.branches.index(branch), self._options)
         if give_name is None:
             return convert
         return give_name if convert is None else lambda raw: give_name(convert(raw))
@@ -165,7 +165,7 @@ class _Resolver:
             return lambda raw: later[0](raw)
         self._records[key] = []
         convert = self._create_record_conversion(writer, reader)
-        self._records[key].append(convert or _pass_on)
+        self._records[key].append(convert or _return_unchanged)
         return convert
 
     def _create_record_conversion(self, writer: AvroType, reader: AvroType) -> Convert | None:
@@ -183,7 +183,7 @@ class _Resolver:
             elif each.has_default:
                 make = create_default(each.type, each.default)
                 finish = self.resolve_default(each.type)
-                defaults.append((each.name, _chain_default(make, finish)))
+                defaults.append((each.name, _create_converted_default(make, finish)))
             else:
                 return _create_missing_field_refusal(each, writer, reader)
         if defaults or [each.name for each in writer.fields] != [new for _, new, _ in steps]:
@@ -214,7 +214,7 @@ def _find_index_of_named_branch(
     return same_kind[0] if len(same_kind) == 1 else None
 
 
-def _chain_default(make: Callable[[], Any], finish: Convert | None) -> Callable[[], Any]:
+def _create_converted_default(make: Callable[[], Any], finish: Convert | None) -> Callable[[], Any]:
     return make if finish is None else lambda: finish(make())
 
 
@@ -232,7 +232,7 @@ def _create_rebuilding(
             for new, make in defaults:
                 found[new] = make()
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f".{new}") from None
+            raise misfit.with_parent_step(f".{new}") from None
         return found
 
     return rebuild_record
@@ -245,7 +245,7 @@ def _create_conversion_in_place(converts: Sequence[tuple[str, Convert]]) -> Conv
             for name, convert in converts:
                 raw[name] = convert(raw[name])
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f".{name}") from None
+            raise misfit.with_parent_step(f".{name}") from None
         return raw
 
     return convert_record
@@ -274,7 +274,7 @@ def _create_array_resolver(convert: Convert | None) -> Convert | None:
             for index, each in enumerate(raw):
                 raw[index] = convert(each)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{index}]") from None
+            raise misfit.with_parent_step(f"[{index}]") from None
         return raw
 
     return resolve_array
@@ -290,7 +290,7 @@ def _create_map_resolver(convert: Convert | None) -> Convert | None:
             for key, each in raw.items():
                 raw[key] = convert(each)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{key!r}]") from None
+            raise misfit.with_parent_step(f"[{key!r}]") from None
         return raw
 
     return resolve_map

@@ -64,7 +64,7 @@ class AvroType:
         return self.name.rpartition(".")[2]
 
     @property
-    def is_of_fastavro(self) -> bool:
+    def is_added_logical_type(self) -> bool:
         """Return whether the values are those of a logical type that was added to fastavro.
 
         confluent-kafka adds "variant", and users add theirs.
@@ -131,10 +131,10 @@ class _SchemaReader:
             )
         if kind == "fastavro":
             found.underlying = AvroType(schema["type"], name, "", schema)
-        self._read_parts(found.underlying or found)
+        self._read_child_types(found.underlying or found)
         return found
 
-    def _read_parts(self, found: AvroType) -> None:
+    def _read_child_types(self, found: AvroType) -> None:
         if found.kind in RECORDS:
             found.fields = [self._read_field(each) for each in found.properties["fields"]]
         elif found.kind in ("array", "map"):
@@ -173,7 +173,7 @@ def _has_python_type(schema: Mapping[str, Any]) -> bool:
     return isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision
 
 
-def needs_pairs(union: AvroType) -> bool:
+def has_several_value_branches(union: AvroType) -> bool:
     """Return whether a union has several branches besides null, so that bytes tell which it is."""
     return sum(each.kind != "null" for each in union.branches) > 1
 
@@ -199,7 +199,7 @@ def create_wire_schema(schema: AvroType) -> Any:
 def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
     match schema.kind:
         case "union":
-            if not needs_pairs(schema):
+            if not has_several_value_branches(schema):
                 return [_create_wire_schema(each, known) for each in schema.branches]
             return [
                 _wrap_branch_and_add_name(schema, index, each, known)
@@ -217,7 +217,7 @@ def _create_wire_schema(schema: AvroType, known: set[str]) -> Any:
     if name in known:
         return name
     known.add(name)
-    if schema.is_of_fastavro:
+    if schema.is_added_logical_type:
         return {**schema.properties, "name": name}
     found: dict[str, Any] = {"type": schema.kind, "name": name}
     if schema.kind == "enum":
@@ -260,12 +260,12 @@ def contains_itself(schema: AvroType) -> bool:
         if id(each) in done:
             return False
         done.add(id(each))
-        return any(is_in_a_circle(part, above | {id(each)}) for part in find_parts(each))
+        return any(is_in_a_circle(part, above | {id(each)}) for part in iterate_child_types(each))
 
     return is_in_a_circle(schema, frozenset())
 
 
-def find_parts(schema: AvroType) -> Iterator[AvroType]:
+def iterate_child_types(schema: AvroType) -> Iterator[AvroType]:
     """Yield the types that a type is made of."""
     yield from schema.branches
     yield from (each.type for each in schema.fields)

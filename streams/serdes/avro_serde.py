@@ -24,11 +24,11 @@ from streams.serdes.registry_serde import (
     Deserializer,
     Serializer,
     SerializerSettings,
-    accept_context,
-    complete_settings,
+    complete_serializer_settings,
     convert_schema_to_text,
     create_missing_extra_error,
     create_unbound_serde,
+    ignore_context,
     name_schema,
     refuse_to_write,
     select_conversions,
@@ -125,7 +125,7 @@ def avro(
     _check_options(record_names, beyond_python, lossy=lossy)
     connect, schema_text = create_connection_getter(registry), convert_schema_to_text(schema)
     _check_text(schema_text)
-    conf = complete_settings(serializer)
+    conf = complete_serializer_settings(serializer)
     writes = schema_text is not None or uses_registered_schema(conf)
     to_dict, from_dict = _select_conversions(type, to_dict, from_dict, lossy=lossy)
     options = AvroOptions(
@@ -135,14 +135,14 @@ def avro(
     )
     create_serializer = AvroSerializer if lossy else partial(ExactAvroSerializer, options)
     create_deserializer = AvroDeserializer if lossy else partial(ExactAvroDeserializer, options)
-    read_conf = complete_settings(deserializer)
+    read_conf = complete_serializer_settings(deserializer)
 
     def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         return (
-            create_serializer(client, schema_text, accept_context(to_dict), conf)
+            create_serializer(client, schema_text, ignore_context(to_dict), conf)
             if writes
             else refuse_to_write,
-            create_deserializer(client, schema_text, accept_context(from_dict), conf=read_conf),
+            create_deserializer(client, schema_text, ignore_context(from_dict), conf=read_conf),
         )
 
     name = name_schema(schema_text, None, "name") if type is None else describe_declared(type)

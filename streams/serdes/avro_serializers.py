@@ -49,7 +49,7 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
         try:
             return None if obj is None else self._write_message(obj, ctx)
         finally:
-            _keep_key(obj, ctx)
+            _remember_or_clear_key(obj, ctx)
 
     def _write_message(self, obj: Any, ctx: Any) -> bytes:
         subject = _find_subject(self, ctx, self._schema_name)
@@ -147,7 +147,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
         try:
             return None if data is None else self._read_message(data, ctx)
         finally:
-            _keep_key(data, ctx)
+            _remember_or_clear_key(data, ctx)
 
     def _read_message(self, data: bytes, ctx: Any) -> Any:
         """Find the schema of a message and read it."""
@@ -236,7 +236,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
         return found
 
 
-def _keep_key(key: Any, ctx: Any) -> None:
+def _remember_or_clear_key(key: Any, ctx: Any) -> None:
     """Remember a key for the rules of the value that follows it, as confluent-kafka does."""
     if ctx is not None and ctx.field == MessageField.KEY:
         set_original_key(key)

@@ -52,7 +52,7 @@ class AvroOptions:
 
 def find_python_types(schema: AvroType, options: AvroOptions) -> frozenset[type[Any]]:
     """Return the types that the values of a branch have in Python; empty if any."""
-    if schema.is_of_fastavro:
+    if schema.is_added_logical_type:
         return frozenset()
     if not schema.logical_type:
         return frozenset({_KIND_TYPES[schema.kind]})
@@ -61,7 +61,7 @@ def find_python_types(schema: AvroType, options: AvroOptions) -> frozenset[type[
     return frozenset({found, int} if is_number else {found})
 
 
-def order_branches(union: AvroType) -> list[int]:
+def order_branches_for_writing(union: AvroType) -> list[int]:
     """Return the branches in the order in which a plain value is tried, as fastavro tries them.
 
     That is the order of the schema, but a double comes before a float, which would be rounded.
@@ -74,13 +74,13 @@ def order_branches(union: AvroType) -> list[int]:
 def group_by_type(union: AvroType, options: AvroOptions) -> dict[type[Any], list[int]]:
     """Return the branches that may have values of each type, in the order they are tried in."""
     found: dict[type[Any], list[int]] = {}
-    for index in order_branches(union):
+    for index in order_branches_for_writing(union):
         for each in find_python_types(union.branches[index], options):
             found.setdefault(each, []).append(index)
     return found
 
 
-def create_namer(union: AvroType, index: int, options: AvroOptions) -> Convert | None:
+def create_branch_namer(union: AvroType, index: int, options: AvroOptions) -> Convert | None:
     """Return the function that makes the pair of a value of a branch, if it needs to be one.
 
     None if the values of the branch stand for themselves.

@@ -16,11 +16,16 @@ from streams.serdes.avro_schema import (
     RECORDS,
     WIRE_FIELD,
     AvroType,
+    has_several_value_branches,
     name_wire_branch,
     name_wire_type,
-    needs_pairs,
 )
-from streams.serdes.avro_unions import AvroOptions, can_write_value, create_namer, group_by_type
+from streams.serdes.avro_unions import (
+    AvroOptions,
+    can_write_value,
+    create_branch_namer,
+    group_by_type,
+)
 
 Convert = Callable[[Any], Any]
 
@@ -69,7 +74,7 @@ class _Preparer:
 
     def _prepare_union(self, union: AvroType) -> Convert:
         prepares = [self.prepare(each) for each in union.branches]
-        if needs_pairs(union):
+        if has_several_value_branches(union):
             return _UnionPreparer(union, prepares, self._options).prepare
         for branch, prepare in zip(union.branches, prepares, strict=True):
             if branch.kind != "null":
@@ -109,7 +114,7 @@ def _create_record_preparer(
             for name, prepare in steps:
                 found[name] = prepare(value[name])
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f".{name}") from None
+            raise misfit.with_parent_step(f".{name}") from None
         return found
 
     return prepare_record
@@ -140,7 +145,7 @@ def _create_array_preparer(prepare: Convert) -> Convert:
             for each in value:
                 found.append(prepare(each))
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{len(found)}]") from None
+            raise misfit.with_parent_step(f"[{len(found)}]") from None
         return found
 
     return prepare_array
@@ -158,7 +163,7 @@ def _create_map_preparer(prepare: Convert) -> Convert:
                     raise create_type_error("key of a map", key, "a str")
                 found[key] = prepare(each)
         except AvroMismatch as misfit:
-            raise misfit.in_parent(f"[{key!r}]") from None
+            raise misfit.with_parent_step(f"[{key!r}]") from None
         return found
 
     return prepare_map
@@ -178,9 +183,11 @@ class _UnionPreparer:
     def __init__(self, union: AvroType, prepares: Sequence[Convert], options: AvroOptions) -> None:
         self._union, self._prepares, self._options = union, prepares, options
         self._groups = group_by_type(union, options)
-        self._namers = [create_namer(union, i, options) for i in range(len(union.branches))]
+        self._namers = [create_branch_namer(union, i, options) for i in range(len(union.branches))]
         self._wire_names = [name_wire_branch(union, i) for i in range(len(union.branches))]
-        self._of_fastavro = [i for i, each in enumerate(union.branches) if each.is_of_fastavro]
+        self._of_fastavro = [
+            i for i, each in enumerate(union.branches) if each.is_added_logical_type
+        ]
         self._by_name = {each.name: index for index, each in enumerate(union.branches)}
         if options.takes_simple_names:
             self._by_name |= _index_branches_by_simple_name(union)
@@ -199,7 +206,7 @@ class _UnionPreparer:
                 f"{quote_value(value)}"
             )
         if type(value) is dict:
-            return self._prepare_unnamed(value, indexes)
+            return self._prepare_unnamed_dict(value, indexes)
         refusals = []
         for index in indexes:
             try:
@@ -231,7 +238,7 @@ class _UnionPreparer:
             )
         return self._wrap_as_branch(index, prepared)
 
-    def _prepare_unnamed(self, value: dict[Any, Any], indexes: Sequence[int]) -> Any:
+    def _prepare_unnamed_dict(self, value: dict[Any, Any], indexes: Sequence[int]) -> Any:
         """Prepare a record, or a map, that has no name though several branches are dicts."""
         names = [self._union.branches[index].name for index in indexes]
         if self._options.names_records:

@@ -102,7 +102,7 @@ def needs_building(type_hint: Any) -> bool:
     origin, arguments = typing.get_origin(type_hint), typing.get_args(type_hint)
     if origin is tuple or origin in SETS or type_hint is tuple:
         return True
-    if origin in DICTS and arguments and is_built_key(arguments[0]):
+    if origin in DICTS and arguments and is_converted_key(arguments[0]):
         return True
     if is_union(type_hint) or origin in LISTS or origin in DICTS:
         return any(map(needs_building, arguments))
@@ -112,7 +112,7 @@ def needs_building(type_hint: Any) -> bool:
     return is_built or type_hint in TEXT_TYPES
 
 
-def is_built_key(type_hint: Any) -> bool:
+def is_converted_key(type_hint: Any) -> bool:
     """Return whether keys of an object, which are text, are converted to a declared type."""
     type_hint = strip_type_hint(type_hint)
     return isinstance(type_hint, type) and (

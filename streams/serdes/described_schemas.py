@@ -48,7 +48,7 @@ def _describe_text(
         schema = json.loads(text)
     except ValueError:
         schema = text  # the name of a primitive type of Avro, without quotes
-    return replace(describe(schema), identity=_compute_digest(_write_sorted(schema).encode()))
+    return replace(describe(schema), identity=_compute_digest(_format_sorted_json(schema).encode()))
 
 
 class _AvroDescriber:
@@ -77,7 +77,7 @@ class _AvroDescriber:
         if kind in ("enum", "fixed"):
             return self._describe_and_register_named(schema, namespace)
         found = self.describe(kind, namespace, enclosing)
-        return replace(found, rules=_select_rules(schema, _AVRO_RULES))
+        return replace(found, rules=_format_selected_keywords(schema, _AVRO_RULES))
 
     def _describe_name(
         self, name: str, namespace: str, enclosing: tuple[str, ...]
@@ -103,7 +103,7 @@ class _AvroDescriber:
             symbols=tuple(schema.get("symbols", ())),
             must_be_named=True,
             former_names=_list_names_without_namespace(schema),
-            rules=_select_rules(schema, _AVRO_RULES),
+            rules=_format_selected_keywords(schema, _AVRO_RULES),
         )
 
     def _describe_record(
@@ -140,12 +140,12 @@ class _JsonDescriber:
         if schema is True or schema == {}:
             return DescribedType(kind="any")
         if not isinstance(schema, dict):
-            return _describe_as_whole(schema)
+            return _describe_by_schema_text(schema)
         if "$ref" in schema:
             return self._follow_reference(schema["$ref"], enclosing)
         rules = schema.keys() - _NOTES
         if "enum" in rules and rules <= {"enum", "type"}:
-            symbols = tuple(_write_sorted(each) for each in schema["enum"])
+            symbols = tuple(_format_sorted_json(each) for each in schema["enum"])
             return DescribedType(kind="enum", name="enum", symbols=symbols)
         kinds = schema.get("type", "object" if "properties" in schema else None)
         if isinstance(kinds, list):
@@ -161,16 +161,17 @@ class _JsonDescriber:
             )
         if isinstance(kinds, str) and kinds not in ("object", "array"):
             return replace(
-                _create_scalar(kinds), rules=_select_rules(schema, sorted(rules - {"type"}))
+                _create_scalar(kinds),
+                rules=_format_selected_keywords(schema, sorted(rules - {"type"})),
             )
-        return _describe_as_whole({key: schema[key] for key in rules})
+        return _describe_by_schema_text({key: schema[key] for key in rules})
 
     def _describe_object(
         self, schema: Mapping[str, Any], enclosing: tuple[str, ...], name: str
     ) -> DescribedType:
         more = schema.get("additionalProperties", True)
         if not isinstance(more, bool):
-            return _describe_as_whole(schema)
+            return _describe_by_schema_text(schema)
         required = schema.get("required", [])
         fields = {
             each: DescribedField(
@@ -251,9 +252,9 @@ def _create_scalar(name: str) -> DescribedType:
     return DescribedType(kind="scalar", name=name)
 
 
-def _describe_as_whole(schema: Any) -> DescribedType:
+def _describe_by_schema_text(schema: Any) -> DescribedType:
     """Describe a schema that is compared as a whole."""
-    return DescribedType(kind="scalar", name="schema", rules=_write_sorted(schema))
+    return DescribedType(kind="scalar", name="schema", rules=_format_sorted_json(schema))
 
 
 def _add_namespace(name: str, namespace: str) -> str:
@@ -268,11 +269,11 @@ def _list_names_without_namespace(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(_remove_namespace(each) for each in schema.get("aliases", ()))
 
 
-def _select_rules(schema: Mapping[str, Any], names: Collection[str]) -> str:
+def _format_selected_keywords(schema: Mapping[str, Any], names: Collection[str]) -> str:
     """Return some keywords of a schema as text; empty if it has none."""
     found = {name: schema[name] for name in names if name in schema}
-    return _write_sorted(found) if found else ""
+    return _format_sorted_json(found) if found else ""
 
 
-def _write_sorted(schema: Any) -> str:
+def _format_sorted_json(schema: Any) -> str:
     return json.dumps(schema, sort_keys=True)

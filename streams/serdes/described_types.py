@@ -116,7 +116,7 @@ def describe_declared_type(type_hint: Any, unknown: Unknown) -> DescribedType:
     return _describe_within(type_hint, unknown, ())
 
 
-def combine_types(*described: DescribedType | None) -> DescribedType | None:
+def describe_tuple_of_types(*described: DescribedType | None) -> DescribedType | None:
     """Describe a message that consists of parts of these types; None if no type is known."""
     if not any(described):
         return None
@@ -133,7 +133,7 @@ def describe_hash_of_type(described: DescribedType | None) -> DescribedType | No
     return DescribedType(kind="hash", items=(described,), symbols=(order,))
 
 
-def combine_known_types(*described: DescribedType | None) -> DescribedType | None:
+def describe_all_of_known_types(*described: DescribedType | None) -> DescribedType | None:
     """Describe a message that must match several types at once; None if no type is known."""
     known = tuple(each for each in described if each is not None)
     if len(known) < 2:

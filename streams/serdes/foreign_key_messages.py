@@ -15,7 +15,11 @@ import struct
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
-from streams.serdes.described_types import DescribedType, combine_types, describe_hash_of_type
+from streams.serdes.described_types import (
+    DescribedType,
+    describe_hash_of_type,
+    describe_tuple_of_types,
+)
 from streams.serdes.serde import Field, Serde
 
 Version: TypeAlias = int
@@ -103,7 +107,9 @@ def create_subscription_serde(
         f"subscription({row_key_serde.name})",
         serialize_subscription,
         deserialize_subscription,
-        message_type=combine_types(row_key_serde.message_type, describe_hash_of_type(row_type)),
+        message_type=describe_tuple_of_types(
+            row_key_serde.message_type, describe_hash_of_type(row_type)
+        ),
     )
 
 

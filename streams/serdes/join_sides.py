@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from streams.serdes.described_types import combine_types
+from streams.serdes.described_types import describe_tuple_of_types
 from streams.serdes.serde import Field, Serde
 
 IsLeft: TypeAlias = bool
@@ -120,5 +120,5 @@ def create_left_or_right_values_serde(
         serialize_values,
         deserialize_values,
         binder,
-        message_type=combine_types(left.message_type, right.message_type),
+        message_type=describe_tuple_of_types(left.message_type, right.message_type),
     )

@@ -45,7 +45,7 @@ class NotExact(TypeError):
         super().__init__(f"value{path}: {reason}" + (f". {remedy}" if remedy else ""))
         self.reason, self.path, self.remedy = reason, path, remedy
 
-    def in_parent(self, step: str) -> NotExact:
+    def with_parent_step(self, step: str) -> NotExact:
         """Return the refusal as seen from the enclosing object; `step` is .field or [index]."""
         return NotExact(self.reason, step + self.path, self.remedy)
 
@@ -178,7 +178,7 @@ def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
     if kind is list:
         for index, part in enumerate(value):
             if refusal := _find_refusal(part, depth + 1):
-                return refusal.in_parent(f"[{index}]")
+                return refusal.with_parent_step(f"[{index}]")
         return None
     for key, part in value.items():
         if type(key) is not str:
@@ -186,7 +186,7 @@ def _find_refusal(value: Any, depth: int = 0) -> NotExact | None:
         if refusal := _find_scalar_refusal(key):
             return refusal
         if refusal := _find_refusal(part, depth + 1):
-            return refusal.in_parent(describe_step(key))
+            return refusal.with_parent_step(describe_step(key))
     return None
 
 

@@ -14,7 +14,7 @@ from state.shown_values import quote_value
 from streams.serdes.constructed_values import create_checked_encoder
 from streams.serdes.dataclass_builder import create_builder, describe_type
 from streams.serdes.described_schemas import describe_json_schema
-from streams.serdes.described_types import combine_known_types, describe_declared_type
+from streams.serdes.described_types import describe_all_of_known_types, describe_declared_type
 from streams.serdes.json_exactness import (
     MAX_DEPTH,
     NotExact,
@@ -32,11 +32,11 @@ from streams.serdes.registry_serde import (
     Deserializer,
     Serializer,
     SerializerSettings,
-    accept_context,
-    complete_settings,
+    complete_serializer_settings,
     convert_schema_to_text,
     create_missing_extra_error,
     create_unbound_serde,
+    ignore_context,
     name_schema,
     refuse_to_write,
     uses_registered_schema,
@@ -111,7 +111,7 @@ def json_schema(
     except ImportError as error:
         raise create_missing_extra_error("json_schema", error) from error
     connect, schema_text = create_connection_getter(registry), convert_schema_to_text(schema)
-    conf = complete_settings(serializer)
+    conf = complete_serializer_settings(serializer)
     has_registered_schema = uses_registered_schema(conf)
     writes = schema_text is not None or has_registered_schema
     convert, build = _select_conversions(type, to_dict, from_dict, unknown)
@@ -120,20 +120,20 @@ def json_schema(
 
     def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
         write = JSONSerializer(
-            schema_text, client, accept_context(convert), conf, json_encode=encode
+            schema_text, client, ignore_context(convert), conf, json_encode=encode
         )
-        reading = complete_settings(deserializer)
+        reading = complete_serializer_settings(deserializer)
         WriterSchemas(client, "JSON", reading)  # refuses messages of Avro and Protobuf
         read = JSONDeserializer(
             schema_text,
-            accept_context(build),
+            ignore_context(build),
             client,
             reading,
             json_decode=deserialize_exactly,
         )
-        return _name_place_in_refusals(
+        return _create_converter_naming_places(
             write
-        ) if writes else refuse_to_write, _name_place_in_refusals(read)
+        ) if writes else refuse_to_write, _create_converter_naming_places(read)
 
     name = name_schema(schema_text, None, "title") if type is None else describe_type(type)
     described = (
@@ -141,7 +141,7 @@ def json_schema(
         None if type is None else describe_declared_type(type, unknown),
     )
     return create_unbound_serde(
-        f"json_schema({name})", connect, create_serializers, combine_known_types(*described)
+        f"json_schema({name})", connect, create_serializers, describe_all_of_known_types(*described)
     )
 
 
@@ -175,7 +175,7 @@ def _select_conversions(
     return encode, build
 
 
-def _name_place_in_refusals(function: Any) -> Any:
+def _create_converter_naming_places(function: Any) -> Any:
     """Wrap confluent-kafka's (de)serializer so that its refusals name the place in the value."""
     from confluent_kafka.serialization import SerializationError
 

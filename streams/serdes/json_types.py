@@ -86,12 +86,12 @@ class _EncoderComposer:
         if not isinstance(type_hint, type) or type_hint is object:
             return require_plain
         if dataclasses.is_dataclass(type_hint):
-            return self._encoders.get(type_hint) or self._add_dataclass(type_hint)
+            return self._encoders.get(type_hint) or self._compose_dataclass_encoder(type_hint)
         if issubclass(type_hint, Enum):
             return _create_exact_encoder(type_hint, lambda member: require_plain(member.value))
         return _TEXT_ENCODERS.get(type_hint) or _create_plain_encoder(type_hint)
 
-    def _add_dataclass(self, cls: type[Any]) -> Encode:
+    def _compose_dataclass_encoder(self, cls: type[Any]) -> Encode:
         """Return the function that encodes a dataclass, and add it to the encoders."""
         self._encoders[cls] = lambda value: self._encoders[cls](value)
         hints, rest = resolve_field_types(cls), find_unknown_field(cls)
@@ -99,7 +99,7 @@ class _EncoderComposer:
         scalars = [name for name in names if find_scalar_kinds(hints[name]) is not None]
         checks = {name: self.compose(hints[name]) for name in scalars}
         steps = [(name, self.compose(hints[name])) for name in names if name not in checks]
-        to_message, get_scalars = _compile_reads(names, scalars)
+        to_message, get_scalars = _compile_field_readers(names, scalars)
         seen = set[tuple[type, ...]]()
 
         def encode_dataclass(value: Any) -> Any:
@@ -118,7 +118,7 @@ class _EncoderComposer:
                     if len(seen) < _SEEN_MAX:
                         seen.add(kinds)
             except NotExact as refusal:
-                raise refusal.in_parent(f".{name}") from None
+                raise refusal.with_parent_step(f".{name}") from None
             return message
 
         encode: Encode = encode_dataclass
@@ -159,13 +159,13 @@ def _add_unknown_fields(encode: Encode, rest: str | None) -> Encode:
                     raise NotExact(f"has {sorted(both)}, which are fields of their own")
                 message.update(unknown)
         except NotExact as refusal:
-            raise refusal.in_parent("" if rest is None else f".{rest}") from None
+            raise refusal.with_parent_step("" if rest is None else f".{rest}") from None
         return message
 
     return encode_with_unknown
 
 
-def _compile_reads(
+def _compile_field_readers(
     names: Sequence[str], scalar_names: Sequence[str]
 ) -> tuple[ReadAsDict, ReadAsTuple]:
     """Return functions that read all fields as a dict, and some as a tuple.
@@ -253,7 +253,7 @@ def _create_list_encoder(
             for each in value:
                 found.append(encode(each))
         except NotExact as refusal:
-            raise refusal.in_parent(f"[{len(found)}]") from None
+            raise refusal.with_parent_step(f"[{len(found)}]") from None
         return found
 
     return encode_list
@@ -268,7 +268,7 @@ def _create_tuple_encoder(encodes: Sequence[Encode]) -> Encode:
             for encode, each in zip(encodes, value, strict=True):
                 found.append(encode(each))
         except NotExact as refusal:
-            raise refusal.in_parent(f"[{len(found)}]") from None
+            raise refusal.with_parent_step(f"[{len(found)}]") from None
         return found
 
     return encode_tuple
@@ -301,7 +301,7 @@ def _create_dict_encoder(encode_key: Encode | None, encode: Encode, kinds: Kinds
             for key, each in value.items():
                 found[key if encode_key is None else encode_key(key)] = encode(each)
         except NotExact as refusal:
-            raise refusal.in_parent(f"[{key!r:.200}]") from None
+            raise refusal.with_parent_step(f"[{key!r:.200}]") from None
         if len(found) != len(value):  # as of two NaN, which are unequal keys with one text
             raise NotExact(f"several of its keys are one text, got {describe_value(value)}")
         return found
@@ -315,11 +315,11 @@ def _create_key_encoder(type_hint: Any) -> Encode | None:
     if type_hint is int:
         return _create_exact_encoder(int, str)
     if isinstance(type_hint, type) and issubclass(type_hint, Enum):
-        return _create_exact_encoder(type_hint, _name_member)
+        return _create_exact_encoder(type_hint, _require_text_value)
     return _TEXT_ENCODERS.get(type_hint) if isinstance(type_hint, type) else None
 
 
-def _name_member(member: Enum) -> str:
+def _require_text_value(member: Enum) -> str:
     if type(member.value) is not str:
         raise NotExact(f"keys of JSON are str, and the value of {member} is not")
     return member.value

@@ -25,7 +25,7 @@ from streams.serdes.declared_types import (
     LISTS,
     SETS,
     describe_type,
-    is_built_key,
+    is_converted_key,
     is_union,
     list_init_fields,
     needs_building,
@@ -137,7 +137,7 @@ class _SchemaComposer:
     def _compose_dict(self, key_hint: Any, value_hint: Any) -> CoreSchema:
         """Return the schema of a dict's keys, which are text in a message, and of its values."""
         key_hint = strip_type_hint(key_hint)
-        if not is_built_key(key_hint):
+        if not is_converted_key(key_hint):
             return core_schema.dict_schema(None, self.compose(value_hint), strict=True)
         keys = _create_conversion_schema(int, int) if key_hint is int else _compose_class(key_hint)
         schema = core_schema.dict_schema(keys, self.compose(value_hint), strict=True)

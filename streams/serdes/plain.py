@@ -33,7 +33,7 @@ def _create_fixed_size_serde(
         except (struct.error, OverflowError) as error:
             raise ValueError(f"{name} takes {accepted}, got {describe_value(value)}") from error
         # A number of another type may have been rounded.
-        if type(value) is not kind and not _is_given_back(value, unpack(data)[0]):
+        if type(value) is not kind and not _equals_when_read_back(value, unpack(data)[0]):
             raise ValueError(f"{name} takes {accepted}, got {describe_value(value)}")
         return data
 
@@ -45,7 +45,7 @@ def _create_fixed_size_serde(
     return Serde(name, serialize_number, deserialize_number)
 
 
-def _is_given_back(value: Any, read: Any) -> bool:
+def _equals_when_read_back(value: Any, read: Any) -> bool:
     """Return whether a number equals the one that its bytes are read back as; NaN is NaN."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False

@@ -49,7 +49,7 @@ def create_comparison(writer: Any, reader: Any) -> Compare | None:
 
     pairs: dict[tuple[str, str], _Pair] = {}
     pair = _pair_descriptors(writer, reader, pairs)
-    _drop_equal_parts(pairs.values())
+    _keep_parts_that_may_differ(pairs.values())
     if not (pair.fields or pair.oneofs or pair.parts):
         return None
     writer_class, reader_class = GetMessageClass(writer), GetMessageClass(reader)
@@ -82,7 +82,7 @@ def _pair_descriptors(writer: Any, reader: Any, pairs: dict[tuple[str, str], _Pa
         read = reader.fields_by_number.get(written.number)
         if read is None:
             continue
-        if _contain_messages_alike(written, read):
+        if _hold_messages_in_same_way(written, read):
             parts = _pair_descriptors(written.message_type, read.message_type, pairs)
             pair.parts.append((written, read, parts))
         elif not _keeps_every_value(written, read):
@@ -96,7 +96,7 @@ def _pair_descriptors(writer: Any, reader: Any, pairs: dict[tuple[str, str], _Pa
     return pair
 
 
-def _drop_equal_parts(pairs: Any) -> None:
+def _keep_parts_that_may_differ(pairs: Any) -> None:
     """Leave of the parts of each pair those in which something may differ, however deep."""
     differ = {id(pair) for pair in pairs if pair.fields or pair.oneofs}
     while True:
@@ -112,7 +112,7 @@ def _drop_equal_parts(pairs: Any) -> None:
         pair.parts = [each for each in pair.parts if id(each[2]) in differ]
 
 
-def _contain_messages_alike(written: Any, read: Any) -> bool:
+def _hold_messages_in_same_way(written: Any, read: Any) -> bool:
     """Return whether both fields hold messages in the same way, whose own fields decide."""
     if not (written.type == read.type and written.message_type and read.message_type):
         return False
@@ -150,56 +150,68 @@ def _refuse_differing_messages(pair: _Pair, written: Any, read: Any, path: str) 
             raise ProtobufMismatch(
                 f"{path}: {' and '.join(names)} are set, and oneof {oneof} keeps one"
             )
-    for its, ours in pair.fields:
-        if not _is_same(its, written, ours, read):
+    for writer_field, reader_field in pair.fields:
+        if not _have_same_values(writer_field, written, reader_field, read):
             raise ProtobufMismatch(
-                f"{path}.{ours.name}: written as {_describe_field_value(its, written)}, and read "
-                f"as {_describe_field_value(ours, read)}: a field of another type needs another "
-                "number"
+                f"{path}.{reader_field.name}: written as "
+                f"{_describe_field_value(writer_field, written)}, and read as "
+                f"{_describe_field_value(reader_field, read)}: a field of another type needs "
+                "another number"
             )
-    for its, ours, parts in pair.parts:
-        _refuse_differing_parts(parts, its, written, ours, read, f"{path}.{ours.name}")
-
-
-def _refuse_differing_parts(
-    parts: _Pair, its: Any, written: Any, ours: Any, read: Any, path: str
-) -> None:
-    """Compare the messages that two fields hold, of which each has as many as the other."""
-    if _is_map(its):
-        entries, found = getattr(written, its.name), getattr(read, ours.name)
-        if len(entries) != len(found):
-            raise ProtobufMismatch(f"{path}: {len(entries)} entries written, {len(found)} read")
-        for key in entries:
-            held, kept = _create_entry(its, entries[key]), _create_entry(ours, found[key])
-            _refuse_differing_messages(parts, held, kept, f"{path}[{quote_value(key)}]")
-    elif its.is_repeated:
-        several = zip(getattr(written, its.name), getattr(read, ours.name), strict=True)
-        for index, (held, kept) in enumerate(several):
-            _refuse_differing_messages(parts, held, kept, f"{path}[{index}]")
-    elif written.HasField(its.name):
-        _refuse_differing_messages(
-            parts, getattr(written, its.name), getattr(read, ours.name), path
+    for writer_field, reader_field, parts in pair.parts:
+        _refuse_differing_parts(
+            parts, writer_field, written, reader_field, read, f"{path}.{reader_field.name}"
         )
 
 
-def _create_entry(field: Any, value: Any) -> Any:
+def _refuse_differing_parts(
+    parts: _Pair, writer_field: Any, written: Any, reader_field: Any, read: Any, path: str
+) -> None:
+    """Compare the messages that two fields hold, of which each has as many as the other."""
+    if _is_map(writer_field):
+        entries, found = getattr(written, writer_field.name), getattr(read, reader_field.name)
+        if len(entries) != len(found):
+            raise ProtobufMismatch(f"{path}: {len(entries)} entries written, {len(found)} read")
+        for key in entries:
+            held, kept = (
+                _create_map_entry(writer_field, entries[key]),
+                _create_map_entry(reader_field, found[key]),
+            )
+            _refuse_differing_messages(parts, held, kept, f"{path}[{quote_value(key)}]")
+    elif writer_field.is_repeated:
+        several = zip(
+            getattr(written, writer_field.name), getattr(read, reader_field.name), strict=True
+        )
+        for index, (held, kept) in enumerate(several):
+            _refuse_differing_messages(parts, held, kept, f"{path}[{index}]")
+    elif written.HasField(writer_field.name):
+        _refuse_differing_messages(
+            parts, getattr(written, writer_field.name), getattr(read, reader_field.name), path
+        )
+
+
+def _create_map_entry(field: Any, value: Any) -> Any:
     """Create the message of a Protobuf map's entry, with a value and without a key."""
     from google.protobuf.message_factory import GetMessageClass
 
     return GetMessageClass(field.message_type)(value=value)
 
 
-def _is_same(its: Any, written: Any, ours: Any, read: Any) -> bool:
+def _have_same_values(writer_field: Any, written: Any, reader_field: Any, read: Any) -> bool:
     """Return whether the values of a field are the same to its writer and its reader."""
-    held, kept = _list_values(its, written), _list_values(ours, read)
-    is_implicit = not (its.is_repeated or its.has_presence)
+    held, kept = _list_values(writer_field, written), _list_values(reader_field, read)
+    is_implicit = not (writer_field.is_repeated or writer_field.has_presence)
     if not held and is_implicit:  # a 0, which is not in the bytes
-        return _are_equal([getattr(written, its.name)], kept) if kept else not ours.default_value
+        return (
+            _are_equal([getattr(written, writer_field.name)], kept)
+            if kept
+            else not reader_field.default_value
+        )
     if _are_equal(held, kept):
         return True
-    if ours.is_repeated or ours.has_presence:
+    if reader_field.is_repeated or reader_field.has_presence:
         return False
-    return _are_equal(held, [getattr(read, ours.name)])
+    return _are_equal(held, [getattr(read, reader_field.name)])
 
 
 def _list_values(field: Any, message: Any) -> Sequence[Any]:

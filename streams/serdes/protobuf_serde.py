@@ -22,7 +22,7 @@ from streams.serdes.registry_serde import (
     Deserializer,
     Serializer,
     SerializerSettings,
-    complete_settings,
+    complete_serializer_settings,
     create_missing_extra_error,
     create_unbound_serde,
     uses_registered_schema,
@@ -71,7 +71,7 @@ def protobuf(
             f"serdes.protobuf({descriptor.name}) can't be made: confluent-kafka writes messages of "
             f"{descriptor.file.name}, and can't read them again: put it into a message of your own"
         )
-    writing = complete_settings(serializer)
+    writing = complete_serializer_settings(serializer)
     if descriptor.containing_type is not None and uses_registered_schema(writing):
         raise ValueError(
             f"serdes.protobuf({descriptor.name}) can't be made: confluent-kafka finds only "
@@ -79,7 +79,7 @@ def protobuf(
         )
 
     def create_serializers(client: Any) -> tuple[Serializer, Deserializer]:
-        reading = complete_settings(deserializer)
+        reading = complete_serializer_settings(deserializer)
         schemas = WriterSchemas(client, "PROTOBUF", reading)
         comparisons = WriterComparisons(client, schemas, descriptor, former_names)
         read = ProtobufDeserializer(message_type, reading, client)

@@ -119,7 +119,7 @@ class ApplicationRegistry:
         """Pickle the present settings, and not the application: for Spark's executors."""
         return _restore_registry, (self._get_settings(),)
 
-    def note_use(self) -> None:
+    def mark_registry_as_used(self) -> None:
         """Note that a serde needs the setting."""
         self._is_used = True
 
@@ -164,7 +164,7 @@ def create_connection_getter(registry: RegistrySettings) -> Callable[[], Registr
     Raises ValueError for settings that can't be used; those of an application are not there yet.
     """
     if isinstance(registry, ApplicationRegistry):
-        registry.note_use()
+        registry.mark_registry_as_used()
         return registry.connect
     connection = RegistryConnection(registry)
     connection.get_client()

@@ -163,7 +163,7 @@ def name_schema(schema: Any, type: Any, attribute: str) -> str:  # noqa: A002  a
     return str(parsed.get(attribute, "")) if isinstance(parsed, dict) else ""
 
 
-def complete_settings(settings: SerializerSettings | None) -> dict[str, Any]:
+def complete_serializer_settings(settings: SerializerSettings | None) -> dict[str, Any]:
     """Return the settings, with Java's subject strategy unless they name another."""
     settings = settings or {}
     return {**settings} if "subject.name.strategy" in settings else {**_BY_TOPIC, **settings}
@@ -206,6 +206,6 @@ def select_conversions(
     return convert_dataclass, create_builder(cls)
 
 
-def accept_context(convert: Convert | None) -> Callable[[Any, Any], Any] | None:
+def ignore_context(convert: Convert | None) -> Callable[[Any, Any], Any] | None:
     """Return a conversion as confluent-kafka calls it, with a SerializationContext."""
     return None if convert is None else lambda value, _: convert(value)

@@ -72,7 +72,7 @@ def check_java(environment: Mapping[str, str]) -> None:
         raise ConfigError(f"{java}, the Java of {where}, is version {found[1]}: {do}")
 
 
-def check_interpreter(executable: str) -> None:
+def check_worker_interpreter(executable: str) -> None:
     """Raise ConfigError unless `executable` belongs to the environment of this process.
 
     Spark starts workers with `executable` on this machine; another environment has other packages.
@@ -96,12 +96,12 @@ def check_interpreter(executable: str) -> None:
         )
 
 
-def set_worker_interpreter_or_refuse() -> None:
+def set_and_check_worker_interpreter() -> None:
     """Set PYSPARK_PYTHON to this process's own interpreter, unless it is set.
 
     Raises ConfigError if it names an interpreter of another environment.
     """
-    check_interpreter(os.environ.setdefault(_PYTHON_VARIABLE, sys.executable))
+    check_worker_interpreter(os.environ.setdefault(_PYTHON_VARIABLE, sys.executable))
 
 
 def check_environment(spark: SparkSession) -> None:
@@ -116,9 +116,9 @@ def check_environment(spark: SparkSession) -> None:
     except Exception:  # what Spark Connect raises is not in every pyspark
         return
     if context.master.startswith("local") and not context.master.startswith("local-cluster"):
-        check_interpreter(context.pythonExec)
+        check_worker_interpreter(context.pythonExec)
         return
-    found = context.parallelize([_REQUIRED_MODULES], 1).map(_create_import_check()).first()
+    found = context.parallelize([_REQUIRED_MODULES], 1).map(_create_worker_import_check()).first()
     if found["missing"]:
         raise ConfigError(
             f"Spark's workers run {found['executable']!r}, where "
@@ -128,7 +128,7 @@ def check_environment(spark: SparkSession) -> None:
         )
 
 
-def _create_import_check() -> Any:
+def _create_worker_import_check() -> Any:
     """Return a function that a worker runs to report its interpreter and the modules it misses.
 
     The worker needs no Millrace for it: a nested function has no module to be imported from, so it

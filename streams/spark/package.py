@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeAlias
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import streams
@@ -19,13 +20,15 @@ from streams.common.counted import format_count
 from streams.common.exit_status import ExitStatus
 from streams.errors import ConfigError, UserError
 
+FileCount: TypeAlias = int
+
 _PACKAGES = ("coordinator", "millrace", "state", "streams")
 _SOURCE_ROOT = Path(streams.__file__).parents[1]
 _ENTRY_TIME = (1980, 1, 1, 0, 0, 0)
 """The date of every file in the zip: a constant, so that the same sources give the same bytes."""
 
 
-def zip_package_and_count_files(target: Path) -> int:
+def zip_package(target: Path) -> FileCount:
     """Write the Python packages to a zip and return how many files are in it.
 
     Raises ConfigError for a name that Spark would not take for a package, or that can't be written.
@@ -62,7 +65,7 @@ def main(arguments: list[str]) -> ExitStatus:
         sys.stderr.write("python -m streams.spark.package TO.zip\n")
         return 2
     try:
-        count = zip_package_and_count_files(Path(arguments[0]))
+        count = zip_package(Path(arguments[0]))
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -32,7 +32,7 @@ from streams.spark.environment import (
     check_environment,
     check_java,
     check_packages,
-    set_worker_interpreter_or_refuse,
+    set_and_check_worker_interpreter,
 )
 
 MASTER = "local[*]"
@@ -130,7 +130,7 @@ def _create_session(
             PATH_VARIABLE if forks_ready_workers else "PYTHONPATH", verbose=verbose
         )
         if master.startswith("local"):
-            set_worker_interpreter_or_refuse()
+            set_and_check_worker_interpreter()
             chosen |= {
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
@@ -198,7 +198,7 @@ def to_user_error(error: Exception) -> UserError:
     said = str(error.java_exception if isinstance(error, Py4JJavaError) else error)
     found = list(_MILLRACE_ERROR.finditer(said))
     if not found:
-        return StreamsError(f"Spark: {_find_cause(said) or repr(error)}")
+        return StreamsError(f"Spark: {_extract_cause_line(said) or repr(error)}")
     message = _ERROR_SUFFIX.sub("", said[found[-1].end() :]).strip()
     try:
         return _SAME_ERRORS.get(found[-1][1], StreamsError)(message)
@@ -206,7 +206,7 @@ def to_user_error(error: Exception) -> UserError:
         return StreamsError(message)
 
 
-def _find_cause(said: str) -> str:
+def _extract_cause_line(said: str) -> str:
     """Return the line of a Spark error that says what went wrong; empty if there is none.
 
     Of a Python worker's traceback that is the last error's line, with the place where it was

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from streams.commands.metric_ranges import list_rows
+from streams.commands.metric_ranges import list_metric_rows
 from streams.commands.metric_scrapes import Scraper
 from tests.brokers import EmbeddedProcess
 from tests.monitoring.prometheus import EVALUATION_S, Prometheus, fetch, wait_until_seen
@@ -207,7 +207,7 @@ class Monitored:
         addresses = [f"{HOST}:{port}" for port in self.metrics_ports]
         return {
             row.name
-            for row in list_rows(next(Scraper(addresses).summarize_repeatedly(1.0)))
+            for row in list_metric_rows(next(Scraper(addresses).summarize_repeatedly(1.0)))
             if not row.is_normal
         }
 

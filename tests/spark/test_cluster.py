@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streams import serdes
-from streams.spark.package import zip_package_and_count_files
+from streams.spark.package import zip_package
 from tests.brokers import SETTINGS, EmbeddedProcess
 from tests.conformance.calls import create_topic
 from tests.conformance.wire import Client
@@ -105,7 +105,7 @@ def test_millrace_is_shipped_with_the_program_and_no_secret_is_told(
 ) -> None:
     """Check that where the program runs there is what Millrace needs, and not Millrace."""
     shipped, events = tmp_path / "millrace.zip", tmp_path / "events"
-    zip_package_and_count_files(shipped)
+    zip_package(shipped)
     events.mkdir()
     ran = cluster.submit(
         PROGRAM,

@@ -27,7 +27,7 @@ from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark import Cut, read_cut
 from streams.spark.cuts.cut import StoreCut
 from streams.spark.cuts.members import in_flight, ranges_in_cut
-from streams.spark.cuts.topic_ids import check_cut_topic
+from streams.spark.cuts.topic_ids import refuse_topic_recreated_since_cut
 from streams.spark.reconciliation.ledger_check import entries_in_cut
 from streams.spark.source.batch_reader import create_topic_reader
 from streams.spark.source.broker_access import BrokerAccess
@@ -463,9 +463,9 @@ def test_a_cut_is_of_its_topics_and_not_of_those_of_the_same_names(
 
 def test_a_cut_of_brokers_without_ids_is_not_compared() -> None:
     cut = Cut(application_id="a", taken_ms=1, offsets={}, topic_ids={"in": "one"})
-    check_cut_topic(replace(cut, topic_ids={}), "in", "another")
+    refuse_topic_recreated_since_cut(replace(cut, topic_ids={}), "in", "another")
     with pytest.raises(ConfigError, match="another topic of the same name"):
-        check_cut_topic(cut, "in", "another")
+        refuse_topic_recreated_since_cut(cut, "in", "another")
 
 
 def send_many(servers: str, topic: str) -> None:

@@ -54,7 +54,7 @@ def test_what_was_written_from_some_offset_on(records: Read, written: Written) -
     ends = {Partition(written.topic, 0): 30, Partition(written.topic, 1): 5}
     cut = cut_of("other", 0, written=ends)
     begins = {Partition(written.topic, 0): 10}
-    found = records(cut).read_written(written.topic, begins).collect()
+    found = records(cut).read_written_up_to_cut(written.topic, begins).collect()
     assert {(row.partition, row.offset) for row in found} == {
         (row.partition, row.offset)
         for row in written.rows()

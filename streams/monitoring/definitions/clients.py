@@ -82,7 +82,7 @@ _ANSWERS = {
 """Names in older documents of figures of a producer."""
 
 
-def _define_clients(group: str, metrics: dict[str, str]) -> tuple[FigureDefinition, ...]:
+def _define_client_figures(group: str, metrics: dict[str, str]) -> tuple[FigureDefinition, ...]:
     answers = _ANSWERS if group == PRODUCER_GROUP else {}
     return tuple(
         define_figure(group, metric, text, CLIENT_LABELS, answers=answers.get(metric, ""))
@@ -91,9 +91,9 @@ def _define_clients(group: str, metrics: dict[str, str]) -> tuple[FigureDefiniti
 
 
 CLIENT_DEFINITIONS = (
-    *_define_clients(FETCH_GROUP, _FETCHES),
-    *_define_clients(CONNECTION_GROUPS["consumer"], _CONNECTIONS),
-    *_define_clients(PRODUCER_GROUP, _SENDS | _CONNECTIONS),
+    *_define_client_figures(FETCH_GROUP, _FETCHES),
+    *_define_client_figures(CONNECTION_GROUPS["consumer"], _CONNECTIONS),
+    *_define_client_figures(PRODUCER_GROUP, _SENDS | _CONNECTIONS),
     *(
         FigureDefinition(
             name=f"librdkafka_{name}_total",

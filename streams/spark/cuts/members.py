@@ -107,7 +107,7 @@ def ranges_in_cut(
 
     Raises: ConfigError if the cut doesn't know the ends of the topic.
     """
-    written = _require_ends(cut)
+    written = _require_known_ends(cut)
     topic_ends = {p: at for p, at in written.items() if p.topic == topic}
     if not topic_ends:
         raise ConfigError(
@@ -133,12 +133,12 @@ def in_flight(cut: Cut) -> list[OffsetRange]:
 
     Raises: ConfigError if the cut doesn't know the ends of topics.
     """
-    topics = {p.topic for p in _require_ends(cut)} & {p.topic for p in cut.offsets}
+    topics = {p.topic for p in _require_known_ends(cut)} & {p.topic for p in cut.offsets}
     ranges = [each for topic in sorted(topics) for each in ranges_in_cut(cut, topic, cut.offsets)]
     return [each for each in ranges if each.first < each.until]
 
 
-def _require_ends(cut: Cut) -> Mapping[Partition, int]:
+def _require_known_ends(cut: Cut) -> Mapping[Partition, int]:
     """Return the end offsets of written topics at the cut. Raises ConfigError if it has none."""
     if cut.ends is None:
         raise ConfigError(

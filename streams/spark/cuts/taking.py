@@ -62,8 +62,8 @@ from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import find_runs_outside_cut, trim_excluded_ends
 from streams.spark.cuts.offset_client import OffsetClient
 from streams.spark.cuts.topic_ids import (
-    check_committed_changelogs,
-    check_committed_topics,
+    refuse_offsets_of_former_changelogs,
+    refuse_offsets_of_former_topics,
     require_unchanged_topic_ids,
 )
 from streams.spark.source.broker_access import BrokerAccess, create_access
@@ -133,8 +133,8 @@ def take_cut(application: App | str, access: BrokerAccess, timeout_ms: int = 60_
     taken_ms = time.time_ns() // 1_000_000
     if not committed.offsets:
         raise _create_no_offsets_error(client, name)
-    check_committed_topics(committed.offsets, ids_before)
-    check_committed_changelogs(committed.offsets, app_topics.store_changelogs, ids_before)
+    refuse_offsets_of_former_topics(committed.offsets, ids_before)
+    refuse_offsets_of_former_changelogs(committed.offsets, app_topics.store_changelogs, ids_before)
     stores, exact = _locate_stores_and_check_all_named(client, app_topics, committed)
     offsets = dict.fromkeys(sources, 0) | {p: held.offset for p, held in committed.offsets.items()}
     cut = Cut(

@@ -17,7 +17,7 @@ from streams.spark.cuts.application_topics import StoreChangelog
 from streams.spark.cuts.cut import Cut
 
 
-def check_cut_topic(cut: Cut, topic: str, topic_id: str) -> None:
+def refuse_topic_recreated_since_cut(cut: Cut, topic: str, topic_id: str) -> None:
     """Raise ConfigError if a topic, whose id is `topic_id` now, was created again since the cut."""
     then, now = cut.topic_ids.get(topic), topic_id
     if then is not None and now != then:
@@ -28,7 +28,7 @@ def check_cut_topic(cut: Cut, topic: str, topic_id: str) -> None:
         )
 
 
-def check_committed_topics(
+def refuse_offsets_of_former_topics(
     offsets: Mapping[Partition, OffsetAndMetadata], topic_ids: Mapping[str, str]
 ) -> None:
     """Raise UserError for a committed offset that is of a former topic of the same name."""
@@ -41,7 +41,7 @@ def check_committed_topics(
         )
 
 
-def check_committed_changelogs(
+def refuse_offsets_of_former_changelogs(
     offsets: Mapping[Partition, OffsetAndMetadata],
     store_changelogs: Mapping[str, StoreChangelog],
     topic_ids: Mapping[str, str],

@@ -38,7 +38,11 @@ from streams.spark.exporting.manifest import (
     ExportManifest,
     TopicRole,
 )
-from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, explain_no_answer
+from streams.spark.source.broker_access import (
+    START_TIMEOUT_S,
+    BrokerAccess,
+    translate_unanswered_requests,
+)
 from streams.spark.source.frames import exclude_runs_beyond_cut
 from streams.spark.source.options import RECORDS_PER_SPLIT
 from streams.spark.source.ranges import OffsetRange, split_ranges
@@ -179,7 +183,7 @@ def _resolve_topics(admin: Admin, cut: Cut, request: ExportRequest) -> dict[str,
     for name in names:
         if name not in counts:
             raise ConfigError(f"there is no topic {name!r} to export")
-    with explain_no_answer(f"ids of {', '.join(names)}"):
+    with translate_unanswered_requests(f"ids of {', '.join(names)}"):
         ids = admin.fetch_topic_ids(names)
     found = {}
     for name in names:
@@ -253,7 +257,7 @@ def _fetch_current_ends_if_allowed(
             "is committed by now, which may be more than the cut has"
         )
     partitions = [Partition(topic, number) for number in range(partition_count)]
-    with explain_no_answer(f"ends of {topic}"):
+    with translate_unanswered_requests(f"ends of {topic}"):
         ends = admin.fetch_last_stable_offsets(partitions)
     return {p.number: at for p, at in ends.items()}
 
@@ -276,7 +280,7 @@ def _find_new_ranges(
                     "export to another directory"
                 )
     partitions = [Partition(name, p) for name, topic in topics.items() for p in topic.ends]
-    with explain_no_answer("beginnings of topics"):
+    with translate_unanswered_requests("beginnings of topics"):
         begins = admin.fetch_earliest_offsets(partitions)
     found = []
     for partition in partitions:

@@ -18,7 +18,11 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.spark.exporting.export import EXPORTED_COLUMNS
 from streams.spark.exporting.manifest import ExportManifest
-from streams.spark.source.broker_access import START_TIMEOUT_S, BrokerAccess, explain_no_answer
+from streams.spark.source.broker_access import (
+    START_TIMEOUT_S,
+    BrokerAccess,
+    translate_unanswered_requests,
+)
 from streams.spark.source.frames import read_topic_offsets
 
 if TYPE_CHECKING:
@@ -65,7 +69,7 @@ def compare_topics(
         if topic not in counts:
             yield Finding(f"topic {topic} is gone", is_gone=True)
             continue
-        with explain_no_answer(f"{topic} can't be asked for"):
+        with translate_unanswered_requests(f"{topic} can't be asked for"):
             now = admin.fetch_topic_ids([topic])[topic]
             begins = admin.fetch_earliest_offsets(list(spans))
             ends = admin.fetch_last_stable_offsets(list(spans))

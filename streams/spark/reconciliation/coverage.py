@@ -18,7 +18,7 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.spark.reconciliation.accounts import AccountKind, RefusedCheck
-from streams.spark.source.broker_access import explain_no_answer
+from streams.spark.source.broker_access import translate_unanswered_requests
 
 if TYPE_CHECKING:
     from streams.runtime.clients import Admin
@@ -165,7 +165,7 @@ def count_record_offsets(
                 topics_without_end[key] = each.name
         elif store is not None:
             ends[key] = {Partition(store.changelog, n): at for n, at in store.positions.items()}
-    with explain_no_answer("how many records there are can't be asked"):
+    with translate_unanswered_requests("how many records there are can't be asked"):
         if topics_without_end:
             counts = admin.fetch_partition_counts()
             for key, topic in topics_without_end.items():

@@ -12,7 +12,7 @@ from streams.errors import ConfigError
 from streams.spark.cuts.cut import Cut
 from streams.spark.reconciliation.derivation.determinism import COMPACTED_REASON, reads_every_record
 from streams.spark.reconciliation.planned_reads import read_as_planned_here
-from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
+from streams.spark.source.broker_access import BrokerAccess, translate_unanswered_requests
 from streams.spark.source.frames import FORMAT, build_topic_read_options, exclude_runs_beyond_cut
 from streams.spark.source.removal import explain_removal
 from streams.spark.stores.store_options import build_window_options
@@ -110,7 +110,7 @@ class TopicRecords:
         for frame in (*self._kept_frames.values(), *self._other_frames):
             frame.unpersist()
 
-    def read_written(
+    def read_written_up_to_cut(
         self,
         topic: str,
         first_offsets: Mapping[Partition, int] | None = None,
@@ -137,7 +137,7 @@ class TopicRecords:
     def fetch_earliest_offsets(self, topic: str) -> dict[Partition, int]:
         """Return the first offset of each partition of `topic` that can still be read."""
         if topic not in self._earliest_offsets:
-            with explain_no_answer("where topics begin can't be asked"):
+            with translate_unanswered_requests("where topics begin can't be asked"):
                 self._earliest_offsets[topic] = self.admin.fetch_earliest_offsets(
                     list(require_end_offsets_at_cut(topic, self.cut))
                 )
@@ -155,7 +155,7 @@ class TopicRecords:
 
     def is_compacted(self, topic: str) -> bool:
         """Return whether brokers compact `topic`, so that older records of a key may be gone."""
-        with explain_no_answer(f"the settings of {topic} can't be asked"):
+        with translate_unanswered_requests(f"the settings of {topic} can't be asked"):
             return "compact" in self.admin.fetch_topic_settings([topic])[topic]["cleanup.policy"]
 
 

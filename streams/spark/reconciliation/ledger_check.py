@@ -19,7 +19,7 @@ from streams.ledger import LedgerTransaction, WrittenRange, ledger_topic
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.ledger_reader import read_ledger_transactions
 from streams.spark.cuts.members import Members, merge_runs
-from streams.spark.cuts.topic_ids import check_cut_topic
+from streams.spark.cuts.topic_ids import refuse_topic_recreated_since_cut
 from streams.spark.reconciliation.accounts import KEY_COLUMNS
 from streams.spark.reconciliation.comparing import RowVerdict, build_verdict_rows
 from streams.spark.source.broker_access import BrokerAccess
@@ -42,7 +42,9 @@ def entries_in_cut(access: BrokerAccess, cut: Cut) -> Iterator[LedgerTransaction
         )
     ledger = Partition(ledger_topic(cut.application_id), 0)
     admin = access.create_admin()
-    check_cut_topic(cut, ledger.topic, admin.fetch_topic_ids([ledger.topic])[ledger.topic])
+    refuse_topic_recreated_since_cut(
+        cut, ledger.topic, admin.fetch_topic_ids([ledger.topic])[ledger.topic]
+    )
     first = admin.fetch_earliest_offsets([ledger])[ledger]
     entries = read_ledger_transactions(access, cut.application_id, first, cut.ledger_end)
     members = Members(cut)

@@ -180,7 +180,7 @@ class _Reconciliation:
                 self.refusals,
                 allowed_names=allowed_names,
                 record_counts=record_counts,
-                account_count=self._count_accounts(targets, set(by_key), recomputed),
+                account_count=self._count_accounts_to_check(targets, set(by_key), recomputed),
             ),
             in_flight=in_transit,
             in_flight_count=in_transit_count,
@@ -242,7 +242,7 @@ class _Reconciliation:
         keys = [create_account_key(each) for each in known if each not in missed]
         return wanted, [accounts[key] for key in keys], found.recomputed
 
-    def _count_accounts(
+    def _count_accounts_to_check(
         self,
         targets: list[ReconciliationTarget],
         wanted_keys: set[AccountKey],
@@ -357,7 +357,7 @@ class _Reconciliation:
         if not topics:
             return self.records.spark.createDataFrame([], _POSITIONS), 0
         parts = [
-            self.records.read_written(topic, cut.offsets, plans_now=True).select(
+            self.records.read_written_up_to_cut(topic, cut.offsets, plans_now=True).select(
                 "topic", "partition", "offset", "key"
             )
             for topic in topics

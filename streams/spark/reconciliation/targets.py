@@ -174,7 +174,7 @@ def read_actual_rows(target: ReconciliationTarget, records: TopicRecords) -> Dat
     Raises: ConfigError if the cut doesn't say what was written, or some of it was removed.
     """
     if target.spec is None:
-        rows = records.read_written(target.name, plans_now=True)
+        rows = records.read_written_up_to_cut(target.name, plans_now=True)
         if lost := records.explain_removal(target.name):
             raise ConfigError(f"{lost}: what was written and is not there can't be told apart")
         return split_windowed_keys(rows, target)

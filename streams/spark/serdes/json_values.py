@@ -59,7 +59,7 @@ def create_json_reader(spark_type: types.DataType) -> Callable[[bytes], Any]:
 
     def read_exact(value: bytes) -> Any:
         # Numbers keep all of their digits, those with a point as Decimals.
-        found = json.loads(value, parse_float=Decimal, parse_constant=_refuse_constant)
+        found = json.loads(value, parse_float=Decimal, parse_constant=_refuse_non_finite_constant)
         return None if found is None else convert_exact(found)
 
     def read_value(value: bytes) -> Any:
@@ -148,7 +148,7 @@ class _RoundedNumber(Exception):
     """Signals that a whole number of more than 64 bits was perhaps parsed as a float."""
 
 
-def _refuse_constant(text: str) -> Any:
+def _refuse_non_finite_constant(text: str) -> Any:
     """Raise ValueError for NaN and infinities, which JSON does not have."""
     raise ValueError(f"{text} is no JSON")
 
@@ -265,7 +265,7 @@ def _convert_exact_text(value: Any) -> Any:
     try:
         return orjson.dumps(value, default=_to_float_in_range).decode()
     except orjson.JSONEncodeError:  # It writes no whole number of more than 64 bits.
-        return _dump_any(value, _to_float_in_range)
+        return _dump_parsed_json(value, _to_float_in_range)
 
 
 def _convert_float(value: Any) -> Any:
@@ -321,9 +321,9 @@ _SCALAR_CONVERTERS: dict[type[types.DataType], Converter] = {
 
 def _create_wrong_kind_error(value: Any, wanted: str) -> ValueError:
     """Create the ValueError that says what kind of value a type needs."""
-    return ValueError(f"needs {wanted}, got {_dump_any(value, str):.60}")
+    return ValueError(f"needs {wanted}, got {_dump_parsed_json(value, str):.60}")
 
 
-def _dump_any(value: Any, to_known_type: Callable[[Any], Any]) -> str:
+def _dump_parsed_json(value: Any, to_known_type: Callable[[Any], Any]) -> str:
     """Return any parsed JSON as text, whole numbers of more than 64 bits too."""
     return json.dumps(value, default=to_known_type, ensure_ascii=False, separators=(",", ":"))

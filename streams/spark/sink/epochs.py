@@ -76,7 +76,7 @@ class EpochSink:
     name: str
     topic: str
 
-    def name_partition(self, partition: int) -> str:
+    def build_partition_id(self, partition: int) -> str:
         """Return the id of a Spark partition: of its transactions, and of its consumer group.
 
         The group's committed offset marks the partition's last epoch.
@@ -84,7 +84,7 @@ class EpochSink:
         return f"{self.name}-{partition}"
 
     @property
-    def find_mark_partition(self) -> Partition:
+    def mark_partition(self) -> Partition:
         """Return the topic partition for which groups commit the offsets that mark epochs."""
         return Partition(self.topic, 0)
 
@@ -147,10 +147,10 @@ def read_written_tally(
     Raises StreamsError where the mark is above the epoch, is no sink's, or is not known in time.
     """
     doing = _describe_epoch_write(sink, partition, epoch)
-    group = sink.name_partition(partition)
+    group = sink.build_partition_id(partition)
     try:
         found = fetch_stable_offset(
-            access.client_settings(), group, sink.find_mark_partition, REQUEST_TIMEOUT_S
+            access.client_settings(), group, sink.mark_partition, REQUEST_TIMEOUT_S
         )
     except OutcomeUnknown as unknown:
         raise StreamsError(
@@ -212,7 +212,7 @@ class EpochAttempt:
         self._epoch = epoch
         self._tally = Tally()
         self._refused = RefusedRows()
-        transactional_id = sink.name_partition(partition)
+        transactional_id = sink.build_partition_id(partition)
         self._producer = StreamsProducer(
             transactional_id,
             {
@@ -260,8 +260,8 @@ class EpochAttempt:
         finally:
             self._refused.raise_if_any(str(self))
         mark = OffsetAndMetadata(self._epoch + 1, self._tally.to_metadata())
-        group = encode_group_metadata(self._sink.name_partition(self._partition), -1, "", None)
-        self._producer.send_offsets_to_transaction([(self._sink.find_mark_partition, mark)], group)
+        group = encode_group_metadata(self._sink.build_partition_id(self._partition), -1, "", None)
+        self._producer.send_offsets_to_transaction([(self._sink.mark_partition, mark)], group)
         self._producer.commit_transaction()
         return self._tally
 

@@ -36,7 +36,7 @@ from streams.spark.sink.epochs import (
     open_epoch_attempt,
     read_written_tally,
 )
-from streams.spark.source.broker_access import explain_no_answer
+from streams.spark.source.broker_access import translate_unanswered_requests
 from streams.spark.source.options import ChangedRowsPolicy, WriteOptions
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def write_epoch_once(
 
     Raises StreamsError where that can't be, with what to do.
     """
-    with explain_no_answer(sink.topic):
+    with translate_unanswered_requests(sink.topic):
         if options.topic not in options.access.create_admin().fetch_partition_counts():
             raise ConfigError(f"there is no topic {options.topic!r} to write into: create it first")
         rows = (encode_rows(options, batch) for batch in batches if batch.num_rows)
@@ -146,7 +146,7 @@ def check_no_extra_partitions(
 
     It is called when all tasks have written. With `on_changed_rows=skip` it raises nothing.
     """
-    with explain_no_answer(sink.topic):
+    with translate_unanswered_requests(sink.topic):
         strange = find_extra_partitions(options.access, sink, partition_count, epoch)
     if strange and options.on_changed_rows is ChangedRowsPolicy.FAIL:
         numbers = ", ".join(map(str, strange[:5])) + (", ..." if len(strange) > 5 else "")

@@ -11,12 +11,12 @@ from pyspark.sql.types import StructType
 
 from streams.common.topic_id_hashes import to_topic_id_or_none
 from streams.runtime.clients import Admin
-from streams.spark.cuts.topic_ids import check_cut_topic
+from streams.spark.cuts.topic_ids import refuse_topic_recreated_since_cut
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
 from streams.spark.source import offset_counts
-from streams.spark.source.broker_access import explain_no_answer
+from streams.spark.source.broker_access import translate_unanswered_requests
 from streams.spark.source.fetching import fetch_batches
-from streams.spark.source.filters import FilterBounds, is_pushdown_planner
+from streams.spark.source.filters import FilterBounds, runs_in_pushdown_planner
 from streams.spark.source.options import ReadContent, ReadOptions
 from streams.spark.source.range_planning import plan_offset_ranges, select_records_by_time
 from streams.spark.source.ranges import split_ranges
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def create_topic_reader(options: ReadOptions) -> BatchReader:
     """Create a reader of a topic, which accepts filters where Spark pushes them down."""
-    return FilteringReader(options) if is_pushdown_planner() else BatchReader(options)
+    return FilteringReader(options) if runs_in_pushdown_planner() else BatchReader(options)
 
 
 class BatchReader(DataSourceReader):
@@ -62,10 +62,10 @@ class BatchReader(DataSourceReader):
 
         Raises ConfigError if the topic was created again since the cut of the options was taken.
         """
-        with explain_no_answer(f"the id of {self._topic} can't be asked for"):
+        with translate_unanswered_requests(f"the id of {self._topic} can't be asked for"):
             topic_id = admin.fetch_topic_ids([self._topic])[self._topic]
         if self._options.limits.cut is not None:
-            check_cut_topic(self._options.limits.cut, self._topic, topic_id)
+            refuse_topic_recreated_since_cut(self._options.limits.cut, self._topic, topic_id)
         return to_topic_id_or_none(topic_id)
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
@@ -74,7 +74,9 @@ class BatchReader(DataSourceReader):
             return
         options = self._options
         if options.content is ReadContent.COVERAGE:
-            yield offset_counts.count_offsets(options.access, options.isolation, partition.value)
+            yield offset_counts.count_offsets_as_batch(
+                options.access, options.isolation, partition.value
+            )
             return
         decoder = BatchDecoder(options.serdes, self._topic)
         headers = options.serdes.headers

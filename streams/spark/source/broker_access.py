@@ -34,7 +34,7 @@ START_TIMEOUT_S = 10.0
 
 
 @contextmanager
-def explain_no_answer(subject: str) -> Iterator[None]:
+def translate_unanswered_requests(subject: str) -> Iterator[None]:
     """Raise StreamsError, which begins with `subject`, if no broker answers in the with block."""
     try:
         yield
@@ -92,7 +92,7 @@ class BrokerAccess:
         Raises: ConfigError for settings that can't be used, AuthenticationError if a broker refuses
         the credentials or isn't trusted.
         """
-        self._check_once(min(timeout_s, START_TIMEOUT_S), asks_each_broker=True)
+        self._check_connection_once(min(timeout_s, START_TIMEOUT_S), asks_each_broker=True)
         return Admin(self.client_settings(), self.bootstrap_servers, timeout_s, retry_s)
 
     def create_range_reader(self, isolation: str) -> RangeReader:
@@ -101,7 +101,7 @@ class BrokerAccess:
         Its consumer group commits nothing. Raises what `create_admin` raises.
         """
         # One of many executors, whose driver has asked each broker.
-        self._check_once(START_TIMEOUT_S, asks_each_broker=False)
+        self._check_connection_once(START_TIMEOUT_S, asks_each_broker=False)
         return RangeReader(
             {"group.id": CLIENT_ID, **self.client_settings()}, isolation, REQUEST_TIMEOUT_S
         )
@@ -129,7 +129,7 @@ class BrokerAccess:
         """
         check_connection(self.bootstrap_servers, self.security)
 
-    def _check_once(self, timeout_s: float, *, asks_each_broker: bool) -> None:
+    def _check_connection_once(self, timeout_s: float, *, asks_each_broker: bool) -> None:
         """Check the connection within a time limit, unless that was done in this process.
 
         Without security there is nothing that a broker could refuse, so nothing waits for one.

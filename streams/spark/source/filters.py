@@ -47,7 +47,7 @@ _COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 }
 
 
-def is_pushdown_planner() -> bool:
+def runs_in_pushdown_planner() -> bool:
     """Return whether this process is the Python planner in which Spark pushes filters down."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PLANNER_MODULE in sys.modules or (spec is not None and spec.name == _PLANNER_MODULE)

@@ -32,7 +32,7 @@ SCHEMA = from_arrow_schema(_COLUMNS)
 """The columns of the counts (`content=coverage`), as Spark has them."""
 
 
-def count_offsets(
+def count_offsets_as_batch(
     access: BrokerAccess, isolation: IsolationLevel, offset_range: OffsetRange
 ) -> Any:
     """Read a range and return, as a one-row RecordBatch, how many offsets hold a record.

@@ -22,7 +22,7 @@ from streams.errors import ConfigError
 from streams.runtime.clients import Admin
 from streams.spark.cuts.cut import Cut
 from streams.spark.cuts.members import subtract_runs
-from streams.spark.source.broker_access import START_TIMEOUT_S, explain_no_answer
+from streams.spark.source.broker_access import START_TIMEOUT_S, translate_unanswered_requests
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.option_texts import OffsetLimits
 from streams.spark.source.options import IsolationLevel, TopicReadLimits
@@ -40,7 +40,7 @@ def plan_offset_ranges(
     aren't there, StreamsError while no broker answers.
     """
     partitions = _require_partitions(admin, topic, limits)
-    with explain_no_answer(f"the offsets of {topic} can't be asked for"):
+    with translate_unanswered_requests(f"the offsets of {topic} can't be asked for"):
         return _fetch_and_resolve_ranges(admin, partitions, limits, isolation)
 
 

@@ -23,7 +23,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import StreamsError
 from streams.runtime.clients import Admin
 from streams.spark.serdes.columns import BatchDecoder, pin_registry_schemas
-from streams.spark.source.broker_access import explain_no_answer
+from streams.spark.source.broker_access import translate_unanswered_requests
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import StreamReadOptions, TopicReadLimits
 from streams.spark.source.range_planning import fetch_readable_ends, plan_offset_ranges
@@ -137,7 +137,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _fetch_log_offsets(self) -> LogOffsets:
         """Fetch each partition's first offset, and the end up to which it may be read."""
         admin, topic = self._get_or_create_admin(), self._options.topic
-        with explain_no_answer(f"the offsets of {topic} can't be asked for"):
+        with translate_unanswered_requests(f"the offsets of {topic} can't be asked for"):
             count = admin.fetch_partition_counts().get(topic)
             if count is None:
                 raise StreamsError(f"there is no topic {topic!r} any more")
@@ -149,7 +149,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _fetch_topic_id(self) -> str:
         """Fetch the topic's id, which tells a topic from a later one of the same name."""
         topic = self._options.topic
-        with explain_no_answer(f"the id of {topic} can't be asked for"):
+        with translate_unanswered_requests(f"the id of {topic} can't be asked for"):
             return self._get_or_create_admin().fetch_topic_ids([topic])[topic]
 
     def _get_or_create_admin(self) -> Admin:

@@ -104,7 +104,7 @@ class LogInspector(Protocol):
         """
 
 
-def check_rows_survived(
+def check_rows_survived_compaction(
     changelog_read: ChangelogRead,
     policy: CompactionPolicy,
     inspector: LogInspector,

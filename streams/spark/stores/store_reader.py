@@ -17,14 +17,18 @@ from pyspark.sql.types import StructType
 from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError, UserError
 from streams.spark.cuts.cut import Cut, StoreCut
-from streams.spark.cuts.topic_ids import check_cut_topic
+from streams.spark.cuts.topic_ids import refuse_topic_recreated_since_cut
 from streams.spark.serdes.columns import BatchDecoder, RowKind, pin_registry_schemas
 from streams.spark.source.broker_access import BrokerAccess
 from streams.spark.source.fetching import fetch_batches
 from streams.spark.source.options import ReadContent, ReadOptions, VersionedRead
 from streams.spark.source.ranges import OffsetRange, split_ranges
 from streams.spark.stores.changelog_tables import LatestRecords, RecordVersions, StoreRows
-from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
+from streams.spark.stores.compaction import (
+    ChangelogRead,
+    CompactionPolicy,
+    check_rows_survived_compaction,
+)
 from streams.spark.stores.raw_fetch import find_last_segment_offset, scan_range
 
 if TYPE_CHECKING:
@@ -123,7 +127,7 @@ class StoreReader(DataSourceReader):
         )
         above = OffsetRange(below.topic, below.partition, below.until, end)
         with closing(fetch_batches(options.access, options.isolation, above)) as records:
-            check_rows_survived(
+            check_rows_survived_compaction(
                 reading,
                 task.compaction_policy,
                 _LeaderLogInspector(options.access, below, above),
@@ -202,7 +206,7 @@ def _list_changelog_ranges(options: ReadOptions, cut: Cut, store: StoreCut) -> l
     }
     admin = options.access.create_admin()
     ids = admin.fetch_topic_ids([store.changelog])
-    check_cut_topic(cut, store.changelog, ids[store.changelog])
+    refuse_topic_recreated_since_cut(cut, store.changelog, ids[store.changelog])
     starts = admin.fetch_earliest_offsets([*positions])
     ends = admin.fetch_last_stable_offsets([*positions])
     ranges = []

@@ -37,7 +37,7 @@ from streams.spark.reconciliation.derivation.replay import (
     create_capture_operator,
     pickle_or_cloudpickle,
     replay_each_record,
-    serialize_presence,
+    serialize_as_empty,
 )
 from streams.spark.reconciliation.derivation.row_schemas import MADE, READ
 from streams.spark.reconciliation.derivation.stream_joins import (
@@ -177,7 +177,7 @@ class ComputableSteps:
         self, node: ProcessorNode, rule: AggregationRule, spec: StoreSpec
     ) -> ComputedTable | RefusalReason:
         """Compute the table of an aggregation, or return why Spark can't compute it."""
-        serialize_value = serialize_presence if rule.folding.is_count else pickle_or_cloudpickle
+        serialize_value = serialize_as_empty if rule.folding.is_count else pickle_or_cloudpickle
         operator = create_capture_operator(node.name, spec.key.serialize, serialize_value)
         work = self.create_replay_work([node], operators_by_node={node: operator})
         records = self.replay_each_record(work, [node]).where(

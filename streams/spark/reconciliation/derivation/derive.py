@@ -103,7 +103,7 @@ def derive_accounts_at_cut(
         app,
         records.persist_topic,
         recomputed_partition_counts=counts,
-        read_in_transit=lambda topic: records.read_written(topic, records.cut.offsets),
+        read_in_transit=lambda topic: records.read_written_up_to_cut(topic, records.cut.offsets),
         unknown_topics=unknown_topics,
         compacted_topics=compacted_topics,
         partition_counts=Counter(

@@ -99,7 +99,7 @@ def emits_closed_windows(node: Node) -> bool:
     return isinstance(rule, SuppressionRule) and rule.final_only
 
 
-def explain_not_compared(spec: StoreSpec) -> str | None:
+def explain_why_not_compared(spec: StoreSpec) -> str | None:
     """Explain why the content of a store is not compared, or return None if it is."""
     if not spec.logged:
         return "the store has no changelog: nobody sees what is in it"

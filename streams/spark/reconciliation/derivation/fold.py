@@ -46,7 +46,7 @@ def fold_rows(
     window. `work`: the step's name, its folding, and the serdes of key and value.
     """
     step, folding, key_serde, value_serde = work
-    rows = (row for batch in batches for row in zip(*_list_columns(batch), strict=True))
+    rows = (row for batch in batches for row in zip(*_iterate_columns_as_lists(batch), strict=True))
     output_rows: list[OutputRow] = []
     for (key, start_ms, end_ms), of_window in groupby(rows, itemgetter(0, 1, 2)):
         first = next(of_window)
@@ -62,7 +62,7 @@ def fold_rows(
     yield from drain_into_batches(output_rows, FOLDED_SCHEMA)
 
 
-def _list_columns(batch: pa.RecordBatch) -> Iterator[list[Any]]:
+def _iterate_columns_as_lists(batch: pa.RecordBatch) -> Iterator[list[Any]]:
     """Iterate over the columns of FOLDED_SCHEMA as lists."""
     return (batch.column(name).to_pylist() for name in FOLDED_SCHEMA.names)
 

@@ -18,7 +18,7 @@ from streams.common.topic_partitions import Partition
 from streams.errors import ConfigError
 from streams.graph.nodes import GlobalTableSpec
 from streams.spark.reconciliation.derivation.ledger_order import LedgerOrder, decode_step_lookups
-from streams.spark.source.broker_access import BrokerAccess, explain_no_answer
+from streams.spark.source.broker_access import BrokerAccess, translate_unanswered_requests
 from streams.spark.source.fetching import RawBatch, fetch_batches
 from streams.spark.source.options import IsolationLevel
 from streams.spark.source.ranges import OffsetRange
@@ -73,7 +73,7 @@ def plan_topic_read(
     """
     admin = access.create_admin()
     partitions = [Partition(topic, number) for number in ends]
-    with explain_no_answer(f"the topic {topic} can't be asked for"):
+    with translate_unanswered_requests(f"the topic {topic} can't be asked for"):
         topic_ids = admin.fetch_topic_ids([topic])
         begins = admin.fetch_earliest_offsets(partitions)
         settings = admin.fetch_topic_settings([topic])[topic]

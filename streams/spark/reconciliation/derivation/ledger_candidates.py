@@ -149,7 +149,7 @@ class LedgerReplay:
         refused: list[tuple[LedgerCandidate, StepDeterminism]] = []
         able: list[LedgerCandidate] = []
         for candidate in candidates:
-            obstacle = self._find_obstacle(candidate)
+            obstacle = self._find_replay_obstacle(candidate)
             if obstacle is None:
                 able.append(candidate)
             else:
@@ -158,7 +158,7 @@ class LedgerReplay:
         if not able or tasks is None or tasks.order is None:
             return [], refused
         try:
-            work = self._create_work(able)
+            work = self._create_replay_work(able)
             rows = replay_in_ledger_order(self._read_all_topics(), work, tasks.order)
             rows = tasks.persist_frame(rows.persist(StorageLevel.MEMORY_AND_DISK))
             rows.count()
@@ -166,10 +166,13 @@ class LedgerReplay:
             why = error if isinstance(error, UserError) else to_user_error(error)
             if isinstance(why, (AuthenticationError, AuthorizationError)):
                 raise why from error
-            return [], [*refused, *((each, _add_reason(each.flow, str(why))) for each in able)]
+            return [], [
+                *refused,
+                *((each, _append_ledger_reason(each.flow, str(why))) for each in able),
+            ]
         return [(each, rows.where(f.col("target") == each.target)) for each in able], refused
 
-    def _find_obstacle(self, candidate: LedgerCandidate) -> StepDeterminism | None:
+    def _find_replay_obstacle(self, candidate: LedgerCandidate) -> StepDeterminism | None:
         """Find why a candidate can't be replayed; return None if nothing is in the way.
 
         Raises AuthenticationError and AuthorizationError, which no candidate alone is refused for.
@@ -178,27 +181,27 @@ class LedgerReplay:
         if self._tasks is None:
             return flow
         for node in self._extract_steps([candidate]).nodes:
-            if isinstance(node, ProcessorNode) and _is_beyond_ledger(node):
+            if isinstance(node, ProcessorNode) and _depends_on_wall_clock(node):
                 return self._flows_by_name[node.name]  # steps are copied
         if self._tasks.order is None:
-            return _add_reason(flow, self._tasks.why)
+            return _append_ledger_reason(flow, self._tasks.why)
         if gone := self._subtopology.sources.keys() - self._records.keys():
-            return _add_reason(
+            return _append_ledger_reason(
                 flow,
                 f"the ledger tells the order of the records, but those of {sorted(gone)} were "
                 "deleted when they had been processed (repartition_purge_interval_ms)",
             )
         try:
-            work = self._create_work([candidate])
+            work = self._create_replay_work([candidate])
             run_steps_without_records(work)
             pickle_for_executors(work)
         except (AuthenticationError, AuthorizationError):
             raise
         except UserError as error:
-            return _add_reason(flow, str(error))
+            return _append_ledger_reason(flow, str(error))
         return None
 
-    def _create_work(self, candidates: Iterable[LedgerCandidate]) -> ReplayWork:
+    def _create_replay_work(self, candidates: Iterable[LedgerCandidate]) -> ReplayWork:
         """Create the replay work for the steps and stores that lead to the candidates."""
         candidates = list(candidates)
         steps = self._extract_steps(candidates)
@@ -284,11 +287,11 @@ def _find_global_store(node: Node) -> str | None:
     return node.traits.looks_up_global_store if isinstance(node, ProcessorNode) else None
 
 
-def _is_beyond_ledger(node: ProcessorNode) -> bool:
+def _depends_on_wall_clock(node: ProcessorNode) -> bool:
     """Return whether a step depends on what the ledger does not tell: the wall clock."""
     return isinstance(node.rule, StreamJoinRule) and node.rule.emit_interval_ms is not None
 
 
-def _add_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:
+def _append_ledger_reason(flow: StepDeterminism, reason: str) -> StepDeterminism:
     """Add to why a flow can't be derived the reason why the ledger does not help."""
     return replace(flow, reason=f"{flow.reason}; {reason}")

@@ -79,7 +79,9 @@ class PartitionOrder:
         self._commits = commits
         self._partition = partition
 
-    def number_topic(self, topic: str, offsets: Iterable[int]) -> Iterator[NumberedPosition]:
+    def number_records_of_topic(
+        self, topic: str, offsets: Iterable[int]
+    ) -> Iterator[NumberedPosition]:
         """Yield the position of each record of a topic, whose offsets ascend.
 
         Raises ConfigError for a record that the ledger doesn't know.

@@ -62,7 +62,7 @@ def number_records(
     for (partition, topic), of_topic in groupby(_iterate_rows(batches), _PARTITION_AND_TOPIC):
         task = PartitionOrder(order.get(partition, ()), partition)
         rows, same_rows = tee(of_topic)
-        positions = task.number_topic(topic, map(_OFFSET, same_rows))
+        positions = task.number_records_of_topic(topic, map(_OFFSET, same_rows))
         for row, position in zip(rows, positions, strict=True):
             numbered.append((*row, *position))
             if len(numbered) == BATCH_ROWS_MAX:

@@ -35,7 +35,7 @@ from streams.spark.reconciliation.derivation.determinism import (
     DeterminismAnalysis,
     StepDeterminism,
     emits_closed_windows,
-    explain_not_compared,
+    explain_why_not_compared,
     find_ancestors,
     find_source_topics,
     is_stateless,
@@ -149,7 +149,7 @@ class _AccountPlanner:
         """Add the expected rows of a store, or the refusal that says why there are none."""
         if spec.source_topic is not None:
             return  # its rows are those of that topic
-        if why := explain_not_compared(spec):
+        if why := explain_why_not_compared(spec):
             self.add_refusal(spec.name, why)
             return
         writers = self._determinism.find_store_writers(spec)

@@ -106,7 +106,7 @@ def create_capture_operator(
     return bind_tap
 
 
-def serialize_presence(value: Any) -> bytes:
+def serialize_as_empty(value: Any) -> bytes:
     """Serialize any value as empty bytes, where only its presence counts."""
     return b""
 
@@ -239,7 +239,7 @@ class ReplayedTask:
             spec = self._specs[name]
             for key, (value, timestamp_ms) in self._changelogs[name].items():
                 row = (*_split_windowed_key(key, spec), value, timestamp_ms)
-                self._append_row(STORE_PREFIX + name, row, None, None)
+                self._append_output_row(STORE_PREFIX + name, row, None, None)
         for close in self._context.close_callbacks:
             close()
 
@@ -247,10 +247,10 @@ class ReplayedTask:
         self, topic: str, value: Any, key: Any, timestamp_ms: int, target_partition: int | None
     ) -> None:
         """Add a record that the steps have produced to a topic."""
-        row = (_encode_text(key), None, None, _encode_text(value), timestamp_ms)
-        self._append_row(topic, row, self._context.message, target_partition)
+        row = (_encode_if_text(key), None, None, _encode_if_text(value), timestamp_ms)
+        self._append_output_row(topic, row, self._context.message, target_partition)
 
-    def _append_row(
+    def _append_output_row(
         self, target: str, row: tuple[Any, ...], message: Any, target_partition: int | None
     ) -> None:
         """Append a row for a target, with the position of the input record that caused it."""
@@ -274,7 +274,7 @@ def _split_windowed_key(
     return key, None, None
 
 
-def _encode_text(data: Any) -> bytes | None:
+def _encode_if_text(data: Any) -> bytes | None:
     """Encode text as bytes; return bytes and None as they are."""
     return data.encode() if isinstance(data, str) else data
 

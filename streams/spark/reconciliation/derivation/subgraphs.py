@@ -53,7 +53,7 @@ def extract_steps(
         if node in known_sources:
             sources = tuple(known_sources[node])
             updates = isinstance(node, ProcessorNode) and node.emits_updates
-            operator = _forward_table_rows if updates else forward_unchanged
+            operator = _create_table_row_forwarder if updates else forward_unchanged
             copies[node] = ProcessorNode(
                 name=node.name,
                 parents=sources,
@@ -122,7 +122,7 @@ def create_known_results_source(topic: str, key: Serde[Any], value: Serde[Any]) 
     return SourceNode(name=f"{topic}-rows", topic=topic, key=key, value=value)
 
 
-def _forward_table_rows(binding: Binding) -> Any:
+def _create_table_row_forwarder(binding: Binding) -> Any:
     """Create the operator that forwards a table's known rows as its updates."""
     downstream: ForwardUpdate = binding.downstream
 

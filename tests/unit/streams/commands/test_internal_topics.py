@@ -5,7 +5,7 @@ from __future__ import annotations
 from streams import App, serdes
 from streams.commands.internal_topics import (
     find_internal_topics,
-    find_own_names,
+    find_topics_proven_own,
     list_topology_topics,
 )
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
@@ -64,6 +64,6 @@ def test_a_name_that_a_longer_id_fits_is_anothers_unless_a_committed_offset_prov
         "billing-counts-counts-changelog"  # of "billing-counts", or of the store "counts-counts"
     )
     topics = [TOTALS, BY_CUSTOMER, COUNTS, generated, of_steps_of_another, alone]
-    assert find_own_names("billing", topics, {}) == {COUNTS, generated}
+    assert find_topics_proven_own("billing", topics, {}) == {COUNTS, generated}
     committed = {Partition("in", 0): OffsetAndMetadata(3, encode_metadata({"counts-counts": 4}))}
-    assert find_own_names("billing", topics, committed) == {COUNTS, generated, alone}
+    assert find_topics_proven_own("billing", topics, committed) == {COUNTS, generated, alone}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from streams.commands.metric_ranges import list_rows
+from streams.commands.metric_ranges import list_metric_rows
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 
 WORKER, BROKER = "w:8080", "b:9404"
@@ -73,7 +73,7 @@ def list_marked(
         {WORKER: scrape(worker), BROKER: scrape(broker)},
         elapsed_s,
     )
-    return {row.name for row in list_rows(found) if not row.is_normal}
+    return {row.name for row in list_metric_rows(found) if not row.is_normal}
 
 
 def test_a_healthy_worker_has_no_mark() -> None:
@@ -168,7 +168,7 @@ def test_the_busiest_of_several_threads_is_marked() -> None:
 
 def test_a_worker_that_gives_no_answer_is_marked() -> None:
     found = summarise_scrapes({}, {}, 1.0, ["w:8081: refused"])
-    assert [row.name for row in list_rows(found) if not row.is_normal] == ["workers"]
+    assert [row.name for row in list_metric_rows(found) if not row.is_normal] == ["workers"]
 
 
 def test_a_commit_of_a_longer_interval_than_the_look_is_not_judged() -> None:

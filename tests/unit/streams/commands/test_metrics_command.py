@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from state.directory import StateDirectory
 from streams.commands import metric_scrapes
-from streams.commands.metric_ranges import list_rows
+from streams.commands.metric_ranges import list_metric_rows
 from streams.commands.metric_scrapes import Scraper
 from streams.commands.metrics_command import find_scrape_sources
 from streams.commands.root import cli
@@ -86,7 +86,7 @@ def test_a_killed_worker_is_missed_until_another_takes_its_slot_or_a_day_has_pas
         "or ended without a clean stop, and no worker has taken its place",
         found.unanswered[0],
     )
-    workers = list_rows(found)[0]
+    workers = list_metric_rows(found)[0]
     assert (workers.value, workers.is_normal) == ("1 RUNNING, 1 without an answer", False)
 
     slots[1] = directory.claim_slot(uuid4)
@@ -223,7 +223,7 @@ def test_a_worker_of_another_machine_that_was_killed_before_is_silent_since_it_w
         found.unanswered[0],
     )
     assert re.findall(TIME, found.unanswered[0]) == re.findall(TIME, first[0])
-    workers = list_rows(found)[0]
+    workers = list_metric_rows(found)[0]
     assert (workers.value, workers.is_normal) == ("1 RUNNING, 1 without an answer", False)
 
 
@@ -231,7 +231,7 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
     summary = MetricsOutput(
         ["w:1"], [], {"RUNNING": 1, "ERROR": 1}, 2, 0, {}, dropped_rate=3.0, lag=5.0
     )
-    rows = {name: (value, is_normal) for name, value, _, is_normal in list_rows(summary)}
+    rows = {name: (value, is_normal) for name, value, _, is_normal in list_metric_rows(summary)}
     assert {name for name, (_, is_normal) in rows.items() if not is_normal} == {
         "workers",
         "dropped",
@@ -241,9 +241,9 @@ def test_what_is_outside_of_its_range_is_marked() -> None:
 
 def test_queries_are_shown_where_they_are_served() -> None:
     idle = MetricsOutput(["w:1"], [])
-    assert not [name for name, *_ in list_rows(idle) if "quer" in name]
+    assert not [name for name, *_ in list_metric_rows(idle) if "quer" in name]
     served = MetricsOutput(["w:1"], [], queries_rate=20.0, queries_failed_rate=0.5)
-    rows = {name: (value, is_normal) for name, value, _, is_normal in list_rows(served)}
+    rows = {name: (value, is_normal) for name, value, _, is_normal in list_metric_rows(served)}
     assert rows["queries"] == ("20/s", True)
     assert rows["failed queries"] == ("0.5/s", False)
     assert rows["query latency, p99"] == ("not known", True)
@@ -261,7 +261,7 @@ def test_a_watch_goes_on_while_nothing_answers_and_marks_it() -> None:
     assert next(looks).states == {"RUNNING": 1}
     silent = next(looks)
     assert re.fullmatch("w:1: no answer since .*, for 0 s: refused", silent.unanswered[0])
-    assert not next(row for row in list_rows(silent) if row[0] == "workers")[3]
+    assert not next(row for row in list_metric_rows(silent) if row[0] == "workers")[3]
     assert next(looks).states == {"RUNNING": 1}
 
 

@@ -17,7 +17,7 @@ from state.locks import ProcessFileLock
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.recent_errors import check_logs
 from streams.doctor.symptom_codes import add_symptom_code
-from streams.log_analysis.headers import is_repeated
+from streams.log_analysis.headers import is_ambiguous_local_time
 
 NOW_S = datetime.fromisoformat("2026-11-29 10:00:00").timestamp()
 OUTAGE = "thread 0 starts over from what is committed: no broker answers at kafka-1:9092"
@@ -215,4 +215,4 @@ def test_an_age_in_the_hour_that_comes_twice_is_exact_where_the_log_has_a_zone(
     ids=["as summer time ends", "after that", "as summer time begins", "with a zone"],
 )
 def test_only_the_hour_in_which_summer_time_ends_comes_twice(text: str, expected: bool) -> None:
-    assert is_repeated(datetime.fromisoformat(text)) is expected
+    assert is_ambiguous_local_time(datetime.fromisoformat(text)) is expected

@@ -30,7 +30,7 @@ from streams.monitoring.health import Health, RestoringStore, ThreadHealth
 from streams.monitoring.kafka_streams_figures import StreamsClient
 from streams.monitoring.metrics import WorkerCollector, render_prometheus_text
 from streams.monitoring.state_disk import StateDiskSpace
-from streams.monitoring.store_operation_figures import read_store_operations
+from streams.monitoring.store_operation_figures import read_store_operation_figures
 from streams.monitoring.store_sizes import (
     StoreSize,
     measure_store_sizes,
@@ -219,7 +219,7 @@ def lines() -> list[str]:
                     {IN_MEMORY_METRIC: 6},
                 )
             ]
-            + list(read_store_operations({"thread 0": [cast("Task", HeldTask(clock))]}))
+            + list(read_store_operation_figures({"thread 0": [cast("Task", HeldTask(clock))]}))
         ),
         source_steps={"orders": "read-orders", "old-orders": "read-orders"},
         client=StreamsClient("a-1", "a", "1"),

@@ -113,7 +113,7 @@ def test_readings_of_closed_stores_are_forgotten() -> None:
     for count, open_store in ((5, STORE), (25, ("0_1", "counts")), (45, STORE)):
         counts = dict.fromkeys(STATISTICS_NAMES, DatabaseStatistic(count))
         rates.append(recorder.record_and_compute_figures(STORE, counts)["bytes-read-rate"])
-        recorder.forget_others({open_store})
+        recorder.forget_other_stores({open_store})
         clock.elapsed_s += 10
     assert rates == [0, 2, 0]
 

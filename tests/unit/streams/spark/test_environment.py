@@ -15,10 +15,10 @@ from streams.errors import ConfigError
 from streams.spark import environment
 from streams.spark.environment import (
     check_environment,
-    check_interpreter,
     check_java,
     check_packages,
-    set_worker_interpreter_or_refuse,
+    check_worker_interpreter,
+    set_and_check_worker_interpreter,
 )
 
 
@@ -66,8 +66,8 @@ def test_a_java_that_says_nothing_is_told(tmp_path: Path) -> None:
 
 
 def test_an_interpreter_of_this_environment_by_another_name_is_fine() -> None:
-    check_interpreter(sys.executable)
-    check_interpreter(str(Path(sys.executable).with_name("python3")))
+    check_worker_interpreter(sys.executable)
+    check_worker_interpreter(str(Path(sys.executable).with_name("python3")))
 
 
 def test_an_interpreter_of_another_environment_is_told_with_both(tmp_path: Path) -> None:
@@ -75,23 +75,23 @@ def test_an_interpreter_of_another_environment_is_told_with_both(tmp_path: Path)
     other.write_text(f"#!/bin/sh\necho {tmp_path}\n")
     other.chmod(0o755)
     with pytest.raises(ConfigError) as told:
-        check_interpreter(str(other))
+        check_worker_interpreter(str(other))
     assert str(other) in str(told.value)
     assert f"PYSPARK_PYTHON={sys.executable}" in str(told.value)
 
 
 def test_an_interpreter_that_is_not_there_is_told() -> None:
     with pytest.raises(ConfigError, match="it does not start"):
-        check_interpreter("no-such-python")
+        check_worker_interpreter("no-such-python")
 
 
 def test_without_a_choice_workers_run_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
-    set_worker_interpreter_or_refuse()
+    set_and_check_worker_interpreter()
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
     with pytest.raises(ConfigError, match="no-such-python"):
-        set_worker_interpreter_or_refuse()
+        set_and_check_worker_interpreter()
 
 
 def test_missing_and_old_packages_are_told_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_a_worker_without_this_package_can_say_what_it_lacks(tmp_path: Path) -> 
     (shim / "__init__.py").touch()
     (shim / "cloudpickle").symlink_to(Path(cloudpickle.__file__).parent)
     asked = tmp_path / "asked"
-    asked.write_bytes(cloudpickle.dumps(environment._create_import_check()))
+    asked.write_bytes(cloudpickle.dumps(environment._create_worker_import_check()))
     command = [sys.executable, "-I", "-S", "-c", _LOAD, str(tmp_path), str(asked)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "'missing': ['confluent_kafka', 'streams']" in said.stdout

@@ -11,7 +11,7 @@ import pytest
 
 import streams
 from streams.errors import ConfigError
-from streams.spark.package import main, zip_package_and_count_files
+from streams.spark.package import main, zip_package
 from tests.processes import HANG_LIMIT_S
 from tests.spark.cluster import bare_python
 
@@ -32,7 +32,7 @@ def imports(python: Path, module: str, path: str = "") -> subprocess.CompletedPr
 
 
 def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
-    count = zip_package_and_count_files(tmp_path / "millrace.zip")
+    count = zip_package(tmp_path / "millrace.zip")
     names = set(ZipFile(tmp_path / "millrace.zip").namelist())
     assert len(names) == count
     for each in ("coordinator", "millrace", "state", "streams"):
@@ -42,8 +42,8 @@ def test_all_modules_are_in_it_and_no_bytecode(tmp_path: Path) -> None:
 
 
 def test_the_same_sources_are_the_same_bytes(tmp_path: Path) -> None:
-    zip_package_and_count_files(tmp_path / "one.zip")
-    zip_package_and_count_files(tmp_path / "two.zip")
+    zip_package(tmp_path / "one.zip")
+    zip_package(tmp_path / "two.zip")
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
 
 
@@ -53,7 +53,7 @@ def test_a_python_without_millrace_imports_it_from_there(tmp_path: Path) -> None
     missing = imports(python, "streams.runtime.clients").stderr
     assert re.search(r"No module named 'streams(\.runtime)?'", missing), missing
     shipped = tmp_path / "millrace.zip"
-    zip_package_and_count_files(shipped)
+    zip_package(shipped)
     found = imports(python, "streams.runtime.clients", str(shipped))
     assert found.stdout.startswith(str(shipped)), found.stderr
 
@@ -62,12 +62,12 @@ def test_a_name_that_spark_takes_for_no_package_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ConfigError, match=r"millrace\.whl: .* must end in \.zip"):
-        zip_package_and_count_files(tmp_path / "millrace.whl")
+        zip_package(tmp_path / "millrace.whl")
     assert main([str(tmp_path / "millrace.whl")]) == 2
     assert "must end in .zip" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere/millrace\.zip can't be written: No such file"):
-        zip_package_and_count_files(tmp_path / "nowhere" / "millrace.zip")
+        zip_package(tmp_path / "nowhere" / "millrace.zip")
     assert main([]) == 2

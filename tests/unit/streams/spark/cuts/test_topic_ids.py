@@ -9,7 +9,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import UserError
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.spark.cuts.application_topics import StoreChangelog
-from streams.spark.cuts.topic_ids import check_committed_changelogs
+from streams.spark.cuts.topic_ids import refuse_offsets_of_former_changelogs
 
 CHANGELOGS = {"c": StoreChangelog("a-c-changelog", frozenset({"in"}))}
 NO_ID = "A" * 22
@@ -23,7 +23,9 @@ def committed(position: int, changelog_id: str | None) -> dict[Partition, Offset
 
 def test_a_changelog_that_was_created_again_gives_no_cut() -> None:
     with pytest.raises(UserError, match="'a-c-changelog' is another topic of the same name"):
-        check_committed_changelogs(committed(7, "old"), CHANGELOGS, {"a-c-changelog": "new"})
+        refuse_offsets_of_former_changelogs(
+            committed(7, "old"), CHANGELOGS, {"a-c-changelog": "new"}
+        )
 
 
 @pytest.mark.parametrize(
@@ -33,4 +35,6 @@ def test_a_changelog_that_was_created_again_gives_no_cut() -> None:
 def test_one_that_is_the_same_or_holds_nothing_or_is_not_known_gives_a_cut(
     position: int, then: str | None, now: str
 ) -> None:
-    check_committed_changelogs(committed(position, then), CHANGELOGS, {"a-c-changelog": now})
+    refuse_offsets_of_former_changelogs(
+        committed(position, then), CHANGELOGS, {"a-c-changelog": now}
+    )

@@ -12,7 +12,11 @@ from streams.errors import UserError
 from streams.spark.source.fetching import RawBatch
 from streams.spark.source.ranges import OffsetRange
 from streams.spark.stores.changelog_tables import LatestRecords
-from streams.spark.stores.compaction import ChangelogRead, CompactionPolicy, check_rows_survived
+from streams.spark.stores.compaction import (
+    ChangelogRead,
+    CompactionPolicy,
+    check_rows_survived_compaction,
+)
 from tests.sampling import draw_seed
 
 NOW_MS = 1_800_000_000_000
@@ -84,7 +88,7 @@ def read(
         position - sum(each.offset < position for each in records), max(last_segment, position)
     )
     above = batches([each for each in there if each.offset >= position])
-    check_rows_survived(reading, compaction, left, above, NOW_MS)
+    check_rows_survived_compaction(reading, compaction, left, above, NOW_MS)
     return {key: last.value for key, last in table.latest_by_key.items() if last.value is not None}
 
 

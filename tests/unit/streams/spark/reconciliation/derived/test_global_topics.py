@@ -189,7 +189,7 @@ def test_damaged_look_ups_and_orders_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="the ledger is damaged: of step 'find'"):
         lookups.begin_lookups_of_commit(commit.lookups)
     with pytest.raises(ConfigError, match="the ledger is damaged: of partition 3"):
-        list(PartitionOrder([commit], 3).number_topic("orders", [0]))
+        list(PartitionOrder([commit], 3).number_records_of_topic("orders", [0]))
 
 
 @dataclass
