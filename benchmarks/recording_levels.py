@@ -82,7 +82,7 @@ class SliceMeter:
         if not self._is_on:
             return
         self._host.add_records(len(messages))
-        if self._measured.add_slice_and_tell_if_sampled(
+        if self._measured.add_slice_and_sample(
             self._context.task_name, [(None, messages)], 0.001, 1
         ):
             self._set_due()
@@ -94,11 +94,11 @@ class SliceMeter:
         if not self._is_on or self._host.monotonic_s() < self._commit_at_s:
             return
         self._commit_at_s += _COMMIT_INTERVAL_S
-        self._measured.add_commit(1)
+        self._measured.count_commit_latencies(1)
         self._measured.observe_slices()
         self._set_due()
         for meter in self._meters:
-            meter.add_calls()
+            meter.add_calls_to_timings()
 
     def _set_due(self) -> None:
         for measured in self._context.step_measurements.values():
@@ -149,8 +149,8 @@ def _do_nothing(*arguments: object, **options: object) -> None:
 
 
 _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
-    (ThreadMeasurements, "add_slice_and_tell_if_sampled", _do_nothing),
-    (ThreadMeasurements, "add_commit", _do_nothing),
+    (ThreadMeasurements, "add_slice_and_sample", _do_nothing),
+    (ThreadMeasurements, "count_commit_latencies", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
     (StepMeasurements, "measure_next_record", _do_nothing),
     (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),

@@ -37,7 +37,7 @@ from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
     encode_metadata,
-    has_positions,
+    has_changelog_positions,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes
 from streams.topology.build import Subtopology
@@ -86,7 +86,7 @@ class OffsetImport:
                 f"group {self._app.application_id!r} has no committed offset: is it the id of the "
                 "application with Kafka Streams?"
             )
-        if all(has_positions(held.metadata) for held in self._committed.values()):
+        if all(has_changelog_positions(held.metadata) for held in self._committed.values()):
             return []
         self._require_written_by_kafka_streams()
         self._refuse_offsets_of_other_inputs()
@@ -118,7 +118,7 @@ class OffsetImport:
             partition
             for partition, held in self._committed.items()
             if decode_kafka_streams_metadata(held.metadata) is None
-            and not has_positions(held.metadata)
+            and not has_changelog_positions(held.metadata)
         )
         if foreign:
             raise ConfigError(

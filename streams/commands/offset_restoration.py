@@ -29,8 +29,8 @@ from streams.runtime.offsets.offset_metadata import (
     METADATA_BYTES_MAX,
     OffsetMetadata,
     decode_metadata,
+    has_changelog_positions,
     has_metadata_of_streams,
-    has_positions,
 )
 from streams.runtime.offsets.offset_refusals import (
     explain_accepted_loss,
@@ -38,7 +38,7 @@ from streams.runtime.offsets.offset_refusals import (
     suggest_reset,
 )
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
-from streams.runtime.tasks.offset_proof import is_lost
+from streams.runtime.tasks.offset_proof import is_offset_lost
 from streams.settings.offset_reset import STOP_WORDS
 from streams.topology.resolve import resolve_topology
 
@@ -191,7 +191,7 @@ class Restoration:
         restored = RestoredTask(
             task.subtopology,
             positions={store: self._end_offsets[each] for store, each in task.changelogs.items()},
-            known=[own[p] for p, each in held.items() if has_positions(each.metadata)],
+            known=[own[p] for p, each in held.items() if has_changelog_positions(each.metadata)],
             inputs={p.topic for p in held} | decided,
             decided=decided,
             topic_ids=self._topic_ids,
@@ -325,7 +325,7 @@ class Restoration:
         That is so if it was added since, or has no record, or the application was never started.
         """
         known = self._list_known_metadata(task)
-        if not is_lost(partition.topic, known):
+        if not is_offset_lost(partition.topic, known):
             return None
         now = self._topic_ids.get(partition.topic)
         told = {each.topic_id_hash(partition.topic) for each in known} - {None}
@@ -357,7 +357,9 @@ class Restoration:
         former = [
             decode_metadata(h.metadata) for p, h in own.items() if p.topic not in self._inputs
         ]
-        return bool(former) and not any(each.names_input(partition.topic) for each in former)
+        return bool(former) and not any(
+            each.was_committed_with_input(partition.topic) for each in former
+        )
 
     def _was_partition_added_later(self, partition: Partition) -> bool:
         """Return whether offsets of the topic say that it did not have this partition at first."""
@@ -371,7 +373,7 @@ class Restoration:
     def _list_known_metadata(self, task: TaskInputs) -> Sequence[OffsetMetadata]:
         """Decode the metadata of a task's committed offsets that the application itself wrote."""
         held = [self._committed[p] for p in task.partitions if p in self._committed]
-        return [decode_metadata(h.metadata) for h in held if has_positions(h.metadata)]
+        return [decode_metadata(h.metadata) for h in held if has_changelog_positions(h.metadata)]
 
     def _may_have_derived_state(self, task: TaskInputs) -> bool:
         """Return whether the state of this or a later task may rest on records it has read.

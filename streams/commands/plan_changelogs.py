@@ -133,7 +133,7 @@ def _add_restore_obstacles_of_task(
     stores = TaskStores(task.name, logged)
     own = {p: committed.offsets[p] for p in task.partitions if p in committed.offsets}
     required = stores.find_committed_positions_and_note_ids(own)
-    stores.note_committed_times(own)
+    stores.note_committed_expiry(own)
     for name, store in logged.items():
         try:
             start = find_restore_start(

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.runtime.assigning.internal_topic_settings import (
-    find_losing_settings,
+    find_loss_preventing_changes,
     find_unwise_settings,
     format_alter_command,
     format_remedy,
 )
-from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.assigning.internal_topics import derive_compaction_lags_ms, list_topic_settings
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.clients.replication import Replication
 from streams.settings.config import StreamsConfig
@@ -74,7 +74,7 @@ class _Reviewer:
         self.wanted = list_topic_settings(
             topology, has_ledger=config.ledger, defaults=config.topic_defaults
         )
-        self._lags_ms = find_cut_lags(topology, config.cut_retention_ms)
+        self._lags_ms = derive_compaction_lags_ms(topology, config.cut_retention_ms)
         self._replication_factor = config.replication_factor
         self._admin = admin
         self._servers = bootstrap_servers
@@ -95,7 +95,7 @@ class _Reviewer:
             found = self._admin.fetch_topic_settings([topic])[topic]
         except (OutcomeUnknown, StreamsError) as error:
             return TopicReview(topic, TopicOutcome.UNKNOWN, {}, (str(error),))
-        changes = find_losing_settings(self.wanted[topic], found)
+        changes = find_loss_preventing_changes(self.wanted[topic], found)
         outcome, reasons, remedies = TopicOutcome.KEPT, list[str](), list[str]()
         if changes:
             outcome = TopicOutcome.ALTERED

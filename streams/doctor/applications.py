@@ -10,7 +10,7 @@ from streams.membership.group_description import GroupDescription
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.protocol import decode_subscription
 from streams.runtime.access.resource_names import is_cut_group
-from streams.runtime.offsets.offset_metadata import has_positions
+from streams.runtime.offsets.offset_metadata import has_changelog_positions
 
 _CLASSIC, _STABLE, _PROTOCOL = "classic", "Stable", "stream"
 
@@ -44,7 +44,7 @@ def _is_application(cluster: ClusterFacts, name: str) -> bool:
     offsets = clients.ask_brokers(
         lambda connect: fetch_group_offsets(connect, name, None, require_stable=False)
     ).offsets
-    return any(has_positions(held.metadata) for held in offsets.values())
+    return any(has_changelog_positions(held.metadata) for held in offsets.values())
 
 
 def _has_members_of_millrace(group: GroupDescription) -> bool:

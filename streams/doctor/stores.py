@@ -21,8 +21,8 @@ from streams.doctor.findings import (
 )
 from streams.doctor.topics import name_partitions
 from streams.runtime.assigning.internal_topic_settings import (
-    describe_losing_settings,
-    find_losing_settings,
+    describe_settings_to_change,
+    find_loss_preventing_changes,
 )
 
 INTERNAL, COUNTS, SETTINGS = "internal topics", "partitions of internal topics", "internal settings"
@@ -144,14 +144,14 @@ def check_settings(
     looked_at = [topic for topic in sorted(wanted_settings) if topic in settings_found]
     wrong = False
     for topic in looked_at:
-        changes = find_losing_settings(wanted_settings[topic], settings_found[topic])
+        changes = find_loss_preventing_changes(wanted_settings[topic], settings_found[topic])
         if not changes:
             continue
         wrong = True
         pairs = ",".join(f"{n}=[{v}]" if "," in v else f"{n}={v}" for n, v in changes.items())
         yield create_error_finding(
             SETTINGS,
-            f"{topic} has {describe_losing_settings(settings_found[topic], changes)}",
+            f"{topic} has {describe_settings_to_change(settings_found[topic], changes)}",
             "records that a store is rebuilt from, or that wait between steps, are removed",
             format_kafka_command(
                 *("kafka-configs.sh", "--alter", "--entity-type", "topics"),

@@ -117,7 +117,7 @@ class BrokerOutage:
         self._log_answering_broker()
         return opened
 
-    def tell_if_any_broker_answers(self) -> bool:
+    def try_reach_any_broker(self) -> bool:
         """Connect to any bootstrap server now, and return whether one answers."""
         self._ask_at_s = self._host.monotonic_s() + _ASK_INTERVAL_S
         with suppress(ConnectionLost):
@@ -128,7 +128,7 @@ class BrokerOutage:
     def probe_if_due(self) -> None:
         """Ask a broker whether the outage is over, at most once a second."""
         if self._host.monotonic_s() >= self._ask_at_s:
-            self.tell_if_any_broker_answers()
+            self.try_reach_any_broker()
 
     def is_overdue(self, since_s: float, limit_s: float) -> bool:
         """Return whether what began at `since_s` has lasted for `limit_s` while brokers answered.
@@ -139,7 +139,7 @@ class BrokerOutage:
         began_s = max(since_s, self._ended_at_s)
         if self.is_on or self._host.monotonic_s() - began_s <= limit_s:
             return False
-        if not self.tell_if_any_broker_answers():
+        if not self.try_reach_any_broker():
             return False
         was_away = self.coordinators.was_away_since(began_s) or self.leaders.was_away_since(began_s)
         is_answered = self.coordinators.tell_if_coordinators_answer(since_s)

@@ -7,11 +7,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from streams.common.addresses import Address
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
+
+MustRejoin: TypeAlias = bool
+"""True if the member has to join the group again."""
 
 AssignGroup = Callable[[Mapping[str, SubscriptionInfo]], dict[str, AssignmentInfo]]
 """Returns the assignment of each member, given what each has told the leader."""
@@ -165,7 +168,7 @@ class GroupMember(Protocol):
         """
         return generation == owned_generation + 1
 
-    def acknowledge_assignment_and_tell_if_rejoining(self, assigned: AssignmentInfo) -> bool:
+    def acknowledge_assignment(self, assigned: AssignmentInfo) -> MustRejoin:
         """Note that the tasks are as assigned now, and that those revoked are closed.
 
         Returns whether the member has to join again, so that others get those.

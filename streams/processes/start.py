@@ -40,7 +40,7 @@ from streams.processes.security_watch import SecurityWatch
 from streams.processes.worker_addresses import note_metrics_address
 from streams.processes.worker_collector import create_worker_collector
 from streams.processes.worker_threads import WorkerThreads
-from streams.runtime.access.acls import derive_acls, list_topic_operations
+from streams.runtime.access.acls import derive_acls, list_topic_reads_and_writes
 from streams.runtime.assigning.internal_topics import LEDGER_SETTINGS, list_internal_topics
 from streams.runtime.assigning.required_topics import check_topics
 from streams.runtime.clients import Admin, KafkaClientSupplier
@@ -221,7 +221,7 @@ def _check_rights_to_unlisted_topics(
 
     Raises BrokerUnavailable if no broker answers.
     """
-    operations = list_topic_operations(derive_acls(topology, config))
+    operations = list_topic_reads_and_writes(derive_acls(topology, config))
     try:
         admin.check_topic_rights({t: each for t, each in operations.items() if t not in listed})
     except OutcomeUnknown as error:
@@ -240,7 +240,7 @@ def _create_ledger(admin: Admin, application_id: str, config: StreamsConfig) -> 
 
 def _list_topics(topology: Topology, config: StreamsConfig) -> Collection[str]:
     """Return the topics that the application reads or writes, as far as they are known now."""
-    return list_topic_operations(derive_acls(topology, config))
+    return list_topic_reads_and_writes(derive_acls(topology, config))
 
 
 def _find_offsets_of_dormant_tasks(

@@ -39,24 +39,24 @@ def check(word: str) -> str:
 
 
 if "SLOW_STANDBYS" in os.environ:
-    follow_batch_and_tell_if_more = ChangelogFollower.follow_batch_and_tell_if_more
+    follow_batch = ChangelogFollower.follow_batch
 
     def follow_slowly(follower: ChangelogFollower[Any]) -> bool:
         time.sleep(SLOW_S)
-        return follow_batch_and_tell_if_more(follower)
+        return follow_batch(follower)
 
     ChangelogFollower.records_max = 1
-    setattr(ChangelogFollower, "follow_batch_and_tell_if_more", follow_slowly)  # noqa: B010
+    setattr(ChangelogFollower, "follow_batch", follow_slowly)  # noqa: B010
 
 if "SLOW_RESTORES" in os.environ:
-    restore_batch_and_tell_if_more = StoreChangelogReader.restore_batch_and_tell_if_more
+    restore_batch = StoreChangelogReader.restore_batch
 
     def restore_slowly(reader: StoreChangelogReader[Any]) -> bool:
         time.sleep(SLOW_S)
-        return restore_batch_and_tell_if_more(reader)
+        return restore_batch(reader)
 
     StoreChangelogReader.records_max = 1
-    setattr(StoreChangelogReader, "restore_batch_and_tell_if_more", restore_slowly)  # noqa: B010
+    setattr(StoreChangelogReader, "restore_batch", restore_slowly)  # noqa: B010
 
 words = app.stream("words-in", key=serdes.string, value=serdes.string).map_values(check)
 words.group_by_key().count(store="counts").to_stream().to("words-out")

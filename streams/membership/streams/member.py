@@ -36,6 +36,7 @@ from streams.membership.group_member import (
     Membership,
     MembershipSignal,
     MemberTimeouts,
+    MustRejoin,
     find_leave_reason,
 )
 from streams.membership.group_offsets import fetch_offsets, try_commit_offsets
@@ -215,7 +216,7 @@ class StreamsProtocolMember(GroupMember):
         is_outdated = taken.told != offered.told
         return None if is_outdated else build_assignment(taken, declared, counts)
 
-    def acknowledge_assignment_and_tell_if_rejoining(self, assigned: AssignmentInfo) -> bool:
+    def acknowledge_assignment(self, assigned: AssignmentInfo) -> MustRejoin:
         """Report that the tasks are as assigned, the revoked ones closed; it takes no join."""
         owned = find_roles(assigned)
         state = self._heartbeats.change_state(partial(acknowledge_tasks, owned=owned))

@@ -201,7 +201,7 @@ def derive_acls(
     return acls.list_acls()
 
 
-def list_topic_operations(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
+def list_topic_reads_and_writes(acls: Iterable[Acl]) -> dict[str, list[AclOperation]]:
     """Return Read and Write, as far as they are among `acls`, by each topic that is named there."""
     operations: dict[str, list[AclOperation]] = {}
     for acl in acls:
@@ -256,7 +256,7 @@ def _add_topic_rights(acls: AclList, topology: Topology, config: StreamsConfig) 
         acls.allow_operations(
             topic, table.topic, do.READ, do.DESCRIBE_CONFIGS, purpose="global table"
         )
-    for name in _list_outputs(topology):
+    for name in _list_output_topics(topology):
         acls.allow_operations(topic, name, do.WRITE, purpose="output")
     for name in config.handlers.dead_letter_topics():
         acls.allow_operations(topic, name, do.WRITE, purpose="dead letters")
@@ -286,7 +286,7 @@ def _add_settings_rights(acls: AclList, internal_topic: str, purpose: str) -> No
     acls.allow_operations(AclResource.TOPIC, internal_topic, *operations, purpose=purpose)
 
 
-def _list_outputs(topology: Topology) -> Iterator[str]:
+def _list_output_topics(topology: Topology) -> Iterator[str]:
     """Yield the topics that sinks write, without internal topics and those that are chosen."""
     sinks: Iterable[object] = (
         sink.topic for sub in topology.subtopologies for sink in sub.sinks if not sink.internal

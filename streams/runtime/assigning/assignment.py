@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 from coordinator.assignors.tasks import NO_STRATEGY, TaskAssignment
 from streams.common.topic_partitions import CommittedOffsets
@@ -66,6 +67,8 @@ from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
 from streams.topology.description import describe_topology
 from streams.topology.resolve import resolve_topology
+
+HaveInputsChanged: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +225,7 @@ class StreamsPartitionAssignor:
         )
 
     def adopt_assignment(self, assigned: AssignmentInfo) -> AssignmentInfo:
-        """Check the leader's assignment, as a member, and return it in this member's task numbers.
+        """Check the leader's assignment, as a member, and return it if its tasks may be taken over.
 
         Where the leader has another topology, the internal topics of this one are created here,
         also for tasks that are only followed: without changelogs they would never catch up.
@@ -265,11 +268,12 @@ class StreamsPartitionAssignor:
                 self._known_sources = self._resolve_topology(existing).source_topics
         return self._known_sources
 
-    def compare_inputs_and_tell_if_changed(self) -> bool:
-        """Return whether input partitions have changed since tasks were assigned; for the leader.
+    def mend_topics_and_compare_inputs(self) -> HaveInputsChanged:
+        """Check and mend the internal topics; return whether input partitions have changed.
 
+        The group's leader calls it, and compares with what was there when it assigned the tasks.
         A leader that has not assigned, since it came back as a static member, compares what its
-        assignment says. The settings of internal topics are checked again.
+        assignment says.
 
         Raises: StreamsError where an input does not exist any more, or an internal topic would lose
         records. Source: KafkaConsumer's leader, which joins again when its metadata have changed

@@ -84,7 +84,7 @@ def describe_application(
     tasks = group.numbers.partitions_by_task
     if end_offset_sums is not None:
         end_offset_sums = {
-            **_estimate_ends(group, stateful_tasks, end_offset_sums),
+            **_estimate_unknown_end_offset_sums(group, stateful_tasks, end_offset_sums),
             **end_offset_sums,
         }
     versions = {frozenset(each) for each in group.numbers.able_members_by_task.values()}
@@ -128,7 +128,7 @@ def _find_client_lags(
     }
 
 
-def _estimate_ends(
+def _estimate_unknown_end_offset_sums(
     group: GroupInfo, stateful_tasks: Collection[str], end_offset_sums: Mapping[str, int]
 ) -> dict[str, int]:
     """Estimate the ends of the tasks that nobody runs, and whose changelogs' ends are unknown."""
@@ -273,8 +273,8 @@ def _add_endpoints(
         member: each._replace(
             endpoints={
                 endpoint: EndpointTasks(
-                    tuple(numbers.number_known_tasks(member, active)),
-                    tuple(numbers.number_known_tasks(member, standby - active)),
+                    tuple(numbers.number_known_for_member(member, active)),
+                    tuple(numbers.number_known_for_member(member, standby - active)),
                 )
                 for endpoint, (active, standby) in sorted(by_endpoint.items())
             }

@@ -24,13 +24,13 @@ from collections.abc import Collection, Mapping
 
 from streams.errors import AuthorizationError, OutcomeUnknown, StreamsError
 from streams.runtime.assigning.internal_topic_settings import (
-    describe_losing_settings,
-    find_losing_settings,
+    describe_settings_to_change,
+    find_loss_preventing_changes,
     find_unwise_settings,
     format_alter_command,
     format_remedy,
 )
-from streams.runtime.assigning.internal_topics import find_cut_lags, list_topic_settings
+from streams.runtime.assigning.internal_topics import derive_compaction_lags_ms, list_topic_settings
 from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
@@ -56,7 +56,7 @@ class InternalTopicCheck:
         self._needed = list_topic_settings(
             topology, has_ledger=config.ledger, defaults=config.topic_defaults
         )
-        self._lags_ms = find_cut_lags(topology, config.cut_retention_ms)
+        self._lags_ms = derive_compaction_lags_ms(topology, config.cut_retention_ms)
         self._unread = set(self._needed)
         self._is_told_unread = False
         self._unreadable: set[str] = set()
@@ -95,7 +95,7 @@ class InternalTopicCheck:
                 self._mend_settings(topic, settings)
                 self._told_changes.pop(topic, None)
             except StreamsError as error:
-                changes = find_losing_settings(self._needed[topic], settings)
+                changes = find_loss_preventing_changes(self._needed[topic], settings)
                 if self._told_changes.get(topic) != changes:
                     self._told_changes[topic] = changes
                     log.warning("somebody has altered it: %s", error)
@@ -135,7 +135,7 @@ class InternalTopicCheck:
 
         Raises: StreamsError with the command where they can't be altered.
         """
-        changes = find_losing_settings(self._needed[topic], found)
+        changes = find_loss_preventing_changes(self._needed[topic], found)
         if not changes:
             return
         try:
@@ -145,7 +145,7 @@ class InternalTopicCheck:
                 topic, changes, self._bootstrap_servers, is_secured=self._is_secured
             )
             raise StreamsError(
-                f"internal topic {topic!r} has {describe_losing_settings(found, changes)}, by "
+                f"internal topic {topic!r} has {describe_settings_to_change(found, changes)}, by "
                 f"which it would lose records, and that can't be altered ({error}): {command}"
             ) from error
         what = ", ".join(f"{n}={found.get(n, '?')} (now {to})" for n, to in changes.items())

@@ -49,7 +49,9 @@ class UnwiseSetting(NamedTuple):
     changes: Mapping[str, str]
 
 
-def find_losing_settings(wanted: Mapping[str, str], found: Mapping[str, str]) -> dict[str, str]:
+def find_loss_preventing_changes(
+    wanted: Mapping[str, str], found: Mapping[str, str]
+) -> dict[str, str]:
     """Return the settings that a topic needs so that it loses no records, by name.
 
     `wanted` are those that the topic would be created with, `found` those in force. A setting that
@@ -123,7 +125,7 @@ def find_unwise_settings(
         )
 
 
-def describe_losing_settings(found: Mapping[str, str], changes: Mapping[str, str]) -> str:
+def describe_settings_to_change(found: Mapping[str, str], changes: Mapping[str, str]) -> str:
     """Return the settings in force that are to be changed, as name=value with commas between."""
     return ", ".join(f"{name}={found.get(name, '?')}" for name in changes)
 

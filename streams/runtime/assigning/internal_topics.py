@@ -108,7 +108,7 @@ def list_topic_settings(
     }
 
 
-def find_cut_lags(topology: Topology, cut_retention_ms: int) -> dict[str, int]:
+def derive_compaction_lags_ms(topology: Topology, cut_retention_ms: int) -> dict[str, int]:
     """Return for each changelog the `min.compaction.lag.ms` in ms that cuts of it need.
 
     A lag that is declared with the store goes over it. Empty where no cuts are to be kept. A

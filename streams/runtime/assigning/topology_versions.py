@@ -265,7 +265,7 @@ class TaskNumbers:
         split = [task.partition("_") for task in tasks]
         return sorted(f"{own[int(sub)]}_{partition}" for sub, _, partition in split)
 
-    def number_known_tasks(self, member: str, tasks: Iterable[str]) -> list[str]:
+    def number_known_for_member(self, member: str, tasks: Iterable[str]) -> list[str]:
         """Translate the leader's task names as `number_for_member`; drop what the member lacks."""
         own = self._member_numbers[member]
         return self.number_for_member(

@@ -45,7 +45,9 @@ def explain_wrong_count(
     found, needed = counts
     reason = ""
     with suppress(ConnectionLost, OutcomeUnknown, StreamsError):  # then nothing more is known
-        reason = _find_reason((topic, found), inputs, followed, admin, fetch_committed)
+        reason = _describe_recreated_topics(
+            (topic, found), inputs, followed, admin, fetch_committed
+        )
     reason = reason or (
         "somebody has made it, or added partitions to it or to the inputs "
         f"({', '.join(f'{name!r} has {count}' for name, count in sorted(inputs.items()))})"
@@ -67,7 +69,7 @@ def _holds_records(admin: AdminClient, topic: str, count: int) -> bool:
     return any(end > 0 for end in ends.values())
 
 
-def _find_reason(
+def _describe_recreated_topics(
     internal_topic: tuple[str, int],
     inputs: Mapping[str, int],
     followed: FollowedSources | None,

@@ -161,12 +161,12 @@ def find_restore_start(
     partition, start, end, topic_id, kept_ms, now_ms = changelog
     remade = checkpoint is not None and checkpoint.topic_id != topic_id
     if checkpoint is not None and not checkpoint.topic_id and topic_id:
-        return _accept_unlogged(store_name, changelog, accepts_loss=accepts_loss)
+        return _find_unlogged_restore_start(store_name, changelog, accepts_loss=accepts_loss)
     if rebuild_reason and checkpoint is not None and not remade:
         # What it holds is known to be committed, whether or not an offset names it.
         required_offset = max(required_offset, checkpoint.committed_end)
     if required_offset > 0:
-        _refuse_if_not_committed_one(
+        _require_committed_changelog(
             store_name, changelog, required_offset, committed_id_hash, remade=remade
         )
     # Without committed offsets nothing rests on the changelog.
@@ -175,16 +175,18 @@ def find_restore_start(
     )
     loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
     if rebuild_reason:
-        kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
-        return _refuse_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
+        kept = _format_unusable_store_advice(rebuild_reason, is_readable=checkpoint is not None)
+        return _require_accepted_loss(
+            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
+        )
     if checkpoint is None:
-        return _refuse_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _require_accepted_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if not remade and 0 < required_offset <= position <= end:
         return RestoreStart(max(position, start), now_ms)
     unseen = end - position - is_transactional
     if remade:
-        reason = f"changelog {partition} {_describe_remade(end)}"
+        reason = f"changelog {partition} {_describe_recreated_changelog(end)}"
     elif position > end or (position < start and not (required_offset and position)):
         reason = f"it is at {position} and {partition} has {start} to {end}"
     elif unseen > 0 and written_ms and _may_have_missed_tombstones(now_ms - written_ms, kept_ms):
@@ -198,14 +200,14 @@ def find_restore_start(
         reason = f"it is at {position} of {partition}, and was written again from {start} on"
     elif position < start or (loss and expiry.is_versioned):
         at = max(position, start)
-        return _refuse_loss(RestoreStart(at, written_ms, loss=loss), accepts_loss)
+        return _require_accepted_loss(RestoreStart(at, written_ms, loss=loss), accepts_loss)
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return RestoreStart(position, written_ms if unseen > 0 else now_ms)
-    return _refuse_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _require_accepted_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
-def _refuse_if_not_committed_one(
+def _require_committed_changelog(
     store_name: str,
     changelog: ChangelogRange,
     required_offset: int,
@@ -223,8 +225,8 @@ def _refuse_if_not_committed_one(
     if remade and (id_hash is None or id_hash != committed_id_hash):
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(
-            f"changelog {partition} {_describe_remade(end)}: it is not the one that store "
-            f"{store_name!r} in the state directory was kept in, and offsets are committed, whose "
+            f"changelog {partition} {_describe_recreated_changelog(end)}: it is not the one that "
+            f"store {store_name!r} in the state directory was kept in, and offsets are committed, whose "
             f"records it does not have. The store is left as it is. Start over with {reset}, which "
             "also goes on with a reset that was interrupted. If a reset was ended on another "
             "machine, the store here is older: remove the application's state directory on this "
@@ -233,7 +235,7 @@ def _refuse_if_not_committed_one(
     if id_hash is not None and id_hash != committed_id_hash:
         raise PositionRefused(
             f"changelog {partition} of store {store_name!r} is another topic of the same name: it "
-            f"{_describe_remade(end)} since offsets were committed, when it stood at "
+            f"{_describe_recreated_changelog(end)} since offsets were committed, when it stood at "
             f"{required_offset}. What is there now does not have what was committed: start over "
             f"with {reset}, which also goes on with a reset that was interrupted"
         )
@@ -247,7 +249,7 @@ def _refuse_if_not_committed_one(
         )
 
 
-def _describe_remade(end_offset: int) -> str:
+def _describe_recreated_changelog(end_offset: int) -> str:
     """Describe what happened to a changelog that has another id, judged by its end offset."""
     if end_offset > 0:
         return "was deleted and made again"
@@ -255,7 +257,7 @@ def _describe_remade(end_offset: int) -> str:
     return "was deleted, and made again empty by a worker's start or by hand"
 
 
-def _refuse_loss(
+def _require_accepted_loss(
     restore_start: RestoreStart,
     accepts_loss: bool,
     kept: str = "Start the worker whose state directory still has the store",
@@ -273,7 +275,7 @@ def _refuse_loss(
     return restore_start
 
 
-def _accept_unlogged(
+def _find_unlogged_restore_start(
     store_name: str, changelog: ChangelogRange, *, accepts_loss: bool
 ) -> RestoreStart:
     """Return the restore start of a store that was kept without a changelog until now.
@@ -286,10 +288,12 @@ def _accept_unlogged(
         "kept without one until now"
     )
     start = RestoreStart(changelog.start_offset, changelog.fetched_at_ms, reason, loss)
-    return _refuse_loss(start, accepts_loss, kept=_describe_kept(reason, is_readable=True))
+    return _require_accepted_loss(
+        start, accepts_loss, kept=_format_unusable_store_advice(reason, is_readable=True)
+    )
 
 
-def _describe_kept(rebuild_reason: str, *, is_readable: bool) -> str:
+def _format_unusable_store_advice(rebuild_reason: str, *, is_readable: bool) -> str:
     """Format the advice on an unusable store: it is left as it is, and which worker to start."""
     who = "a worker whose state directory has another copy"
     if is_readable:
@@ -359,10 +363,12 @@ def find_source_restore_start(
             "that have no later record"
         )
     if rebuild_reason:
-        kept = _describe_kept(rebuild_reason, is_readable=checkpoint is not None)
-        return _refuse_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
+        kept = _format_unusable_store_advice(rebuild_reason, is_readable=checkpoint is not None)
+        return _require_accepted_loss(
+            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
+        )
     if checkpoint is None:
-        return _refuse_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _require_accepted_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
         loss = ""
@@ -380,7 +386,7 @@ def find_source_restore_start(
         )
     else:
         return RestoreStart(position, written_ms)
-    return _refuse_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _require_accepted_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _may_have_missed_tombstones(age_ms: int, retention_ms: int | None) -> bool:

@@ -80,9 +80,9 @@ class LoggedStore:
         """Let no other thread read the store, which is about to change."""
         self.standby_sequence |= 1
 
-    def show_to_readers(self, full_ms: int) -> None:
+    def show_to_readers(self, complete_as_of_ms: int) -> None:
         """Let other threads read a standby's store, which has all that was committed at a time."""
-        self.standby_full_ms = full_ms
+        self.standby_full_ms = complete_as_of_ms
         self.standby_sequence += self.standby_sequence % 2
 
     def select_rows_and_count_others(

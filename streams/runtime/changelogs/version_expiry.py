@@ -24,7 +24,7 @@ REWRITE_RECORDS_MIN = 10_000
 _FACTOR = 2
 
 
-def begin_rewrite_if_due(
+def begin_changelog_rewrite_if_due(
     store: VersionedStore[object], position: int, expiry: WindowExpiry
 ) -> None:
     """Begin to write a store's changelog again if that has grown enough since it was written.

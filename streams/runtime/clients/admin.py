@@ -20,8 +20,8 @@ from streams.runtime.clients.admin_requests import (
     Right,
     count_partitions,
     count_replicas,
+    create_no_broker_error,
     create_settings_change,
-    explain_no_broker,
     require_brokers,
     to_constant_name,
 )
@@ -59,7 +59,7 @@ class Admin(OffsetLookup):
                 NotReady,
             )
         except (KafkaException, NotReady) as error:
-            raise explain_no_broker(self._bootstrap_servers, timeout_s, error) from error
+            raise create_no_broker_error(self._bootstrap_servers, timeout_s, error) from error
         return count_partitions(metadata)
 
     def fetch_partition_counts(self) -> dict[str, int]:

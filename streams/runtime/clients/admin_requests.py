@@ -51,7 +51,7 @@ def require_brokers(found: Any) -> Any:
     return found
 
 
-def explain_no_broker(servers: str, timeout_s: float, error: Exception) -> BrokerUnavailable:
+def create_no_broker_error(servers: str, timeout_s: float, error: Exception) -> BrokerUnavailable:
     """Return the error for brokers that did not answer within `timeout_s`, with what to do."""
     why = error.args[0].str() if isinstance(error, KafkaException) else error
     begun = (

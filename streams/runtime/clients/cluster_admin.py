@@ -111,7 +111,7 @@ class ClusterAdmin:
     def fetch_broker_settings(self, broker: int) -> dict[str, str]:
         """Return the settings in force of a broker by name; secret ones are left out."""
         resource = ConfigResource(ConfigResource.Type.BROKER, str(broker))
-        entries = self._request_of_broker(
+        entries = self._request_with_retries(
             lambda: self._admin.describe_configs([resource])[resource],
             *(f"settings of broker {broker}", "DescribeConfigs", "kafka-cluster"),
         )
@@ -119,7 +119,7 @@ class ClusterAdmin:
 
     def describe_topic(self, topic: str) -> list[PartitionDescription]:
         """Return the partitions of a topic that exists."""
-        description = self._request_of_broker(
+        description = self._request_with_retries(
             lambda: self._admin.describe_topics(TopicCollection([topic]))[topic],
             *(f"describe {topic}", "Describe", topic),
         )
@@ -136,7 +136,7 @@ class ClusterAdmin:
     def fetch_topic_settings(self, topic: str) -> dict[str, TopicSetting]:
         """Return the settings of a topic by name."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-        entries = self._request_of_broker(
+        entries = self._request_with_retries(
             lambda: self._admin.describe_configs([resource])[resource],
             *(f"settings of {topic}", "DescribeConfigs", topic),
         )
@@ -148,7 +148,7 @@ class ClusterAdmin:
     def delete_topics(self, topics: Sequence[str]) -> None:
         """Delete topics with all of their records."""
         for topic in topics:
-            self._request_of_broker(
+            self._request_with_retries(
                 partial(self._request_deletion, topic),
                 *(f"delete topic {topic}", "Delete", topic),
             )
@@ -158,7 +158,7 @@ class ClusterAdmin:
 
     def list_groups(self) -> list[GroupListing]:
         """Return classic and consumer groups, those that only keep offsets included, by name."""
-        listing = self._request_of_broker(
+        listing = self._request_with_retries(
             self._admin.list_consumer_groups, "list groups", "Describe", "kafka-cluster"
         )
         if listing.errors:
@@ -178,7 +178,7 @@ class ClusterAdmin:
 
         Raises StreamsError (NON_EMPTY_GROUP) for a group with members.
         """
-        self._request_of_broker(
+        self._request_with_retries(
             lambda: self._admin.delete_consumer_groups([group])[group],
             f"delete group {group}",
             "Delete",
@@ -189,7 +189,7 @@ class ClusterAdmin:
     def fetch_group_settings(self, group: str) -> dict[str, GroupSetting]:
         """Return the configurations of a group by name; the group need not exist."""
         resource = ConfigResource(ConfigResource.Type.GROUP, group)
-        entries = self._request_of_broker(
+        entries = self._request_with_retries(
             lambda: self._admin.describe_configs([resource])[resource],
             *(f"configurations of group {group}", "DescribeConfigs", group),
         )
@@ -214,7 +214,7 @@ class ClusterAdmin:
             for name, value in changes.items()
         ]
         resource = ConfigResource(ConfigResource.Type.GROUP, group, incremental_configs=entries)
-        self._request_of_broker(
+        self._request_with_retries(
             lambda: self._admin.incremental_alter_configs([resource])[resource],
             *(f"configurations of group {group}", "AlterConfigs", group),
         )
@@ -232,15 +232,15 @@ class ClusterAdmin:
             TopicPartition(*p, offset, metadata if isinstance(metadata, str) else metadata[p])
             for p, offset in offsets.items()
         ]
-        self._request_of_broker(
+        self._request_with_retries(
             lambda: self._admin.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, partitions)]
             )[group],
             *(f"offsets of group {group}", "Read", group),
-            check_result=_check_committed,
+            check_result=_check_offsets_accepted,
         )
 
-    def _request_of_broker(
+    def _request_with_retries(
         self,
         send: Callable[[], Any],
         action: str,
@@ -279,7 +279,7 @@ class ClusterAdmin:
         return call_with_retries(send_once, self._timeout_s, NotReady)
 
 
-def _check_committed(answer: ConsumerGroupTopicPartitions) -> None:
+def _check_offsets_accepted(answer: ConsumerGroupTopicPartitions) -> None:
     """Raise an error for a partition whose offset was refused: NotReady if that may pass."""
     for each in answer.topic_partitions:
         if each.error is not None:

@@ -69,7 +69,7 @@ class DataConsumer:
         for partition in positions:
             self._fetched_ends.pop(partition, None)
         if self._stalled_reads is not None:
-            self._stalled_reads.begin_anew()
+            self._stalled_reads.reset_wait()
         self._consumer.incremental_assign([TopicPartition(*p, o) for p, o in positions.items()])
 
     def renew_client(self, changed_settings: Mapping[str, Any]) -> None:

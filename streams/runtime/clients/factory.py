@@ -19,7 +19,7 @@ from streams.runtime.clients.cluster_admin import ClusterAdmin
 from streams.runtime.clients.consumer import DataConsumer
 from streams.runtime.clients.errors import create_client
 from streams.runtime.clients.missing_topics import InternalKind
-from streams.runtime.clients.moved_coordinator import GetCoordinatorAddress, know_no_address
+from streams.runtime.clients.moved_coordinator import GetCoordinatorAddress, find_no_address
 from streams.runtime.clients.producer import StreamsProducer
 from streams.runtime.clients.stalled_reads import StalledReadCheck
 from streams.runtime.clients.topic_reader import TopicRecordReader
@@ -232,7 +232,7 @@ class KafkaClientSupplier:
         transactional_id: str,
         require_wanted: Callable[[], None] | None = None,
         batch_bytes_max: int | None = None,
-        get_coordinator_address: GetCoordinatorAddress = know_no_address,
+        get_coordinator_address: GetCoordinatorAddress = find_no_address,
     ) -> StreamsProducer:
         """Create a producer; a transactional one has fenced its predecessor when this returns.
 

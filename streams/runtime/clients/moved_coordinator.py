@@ -56,8 +56,8 @@ class MovedCoordinator:
         """Note that the producer has reached the coordinator where it is now."""
         self._reached_address = self._get_address() or self._reached_address
 
-    def wrap_check_of_calls(self, check: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that is called during one call: it runs `check`, and raises if due.
+    def wrap_check_to_raise_if_moved(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Return a check for one call: it runs `check`, and raises if the coordinator has moved.
 
         Raises: CoordinatorMoved once the coordinator has answered elsewhere, at once if nothing
         listens where it was, else after two seconds.
@@ -82,6 +82,6 @@ class MovedCoordinator:
         return check_call
 
 
-def know_no_address() -> Address | None:
+def find_no_address() -> Address | None:
     """Return None: nothing is known of where the coordinator is."""
     return None

@@ -38,7 +38,7 @@ from streams.runtime.clients.missing_topics import InternalKind, explain_missing
 from streams.runtime.clients.moved_coordinator import (
     GetCoordinatorAddress,
     MovedCoordinator,
-    know_no_address,
+    find_no_address,
 )
 from streams.runtime.clients.producer_errors import (
     translate_produce_error,
@@ -93,7 +93,7 @@ class StreamsProducer:
         require_usable: Callable[[], None] | None = None,
         require_wanted: Callable[[], None] | None = None,
         internal_topics: Mapping[str, InternalKind] = MappingProxyType({}),
-        get_coordinator_address: GetCoordinatorAddress = know_no_address,
+        get_coordinator_address: GetCoordinatorAddress = find_no_address,
     ) -> None:
         self.name = name
         self._internal_topics = internal_topics
@@ -342,9 +342,9 @@ class StreamsProducer:
         if name not in _BOUNDED_METHODS:
             return self.call_client(name, *arguments, require_usable=require_usable)
         limit_s = min(self._timeout_s * _OVERTIME + 1, limit_s)
-        check = require_usable or _refuse_no_call
+        check = require_usable or _allow_every_call
         if name == _SEND_OFFSETS:
-            check = self._moved_coordinator.wrap_check_of_calls(check)
+            check = self._moved_coordinator.wrap_check_to_raise_if_moved(check)
         try:
             return self.call_client(name, *arguments, require_usable=check, limit_s=limit_s)
         except TimeoutError as error:
@@ -393,5 +393,5 @@ class StreamsProducer:
                 check_authorized(error, "Read", "".join(groups))
 
 
-def _refuse_no_call() -> None:
+def _allow_every_call() -> None:
     """Let a call go on: nothing is known that would end it."""

@@ -69,8 +69,8 @@ class StalledReadCheck:
         self._waits_since_s = None
         self._replacement_interval_s = _FIRST_LOOK_S
 
-    def begin_anew(self) -> None:
-        """Note that the consumer is to read other partitions."""
+    def reset_wait(self) -> None:
+        """Begin the wait for records anew, as the consumer is to read other partitions."""
         self._waits_since_s = None
 
     def note_error(self) -> None:
@@ -88,12 +88,12 @@ class StalledReadCheck:
         """
         now_s = self._monotonic_s()
         if self._waits_since_s is None:
-            self._wait_from(now_s, self._replacement_interval_s)
+            self._schedule_next_look(now_s, self._replacement_interval_s)
         elif now_s - self._waits_since_s >= self._interval_s:
             return self._find_still_stalled_and_fetch_gaps(get_positions())
         return {}
 
-    def _wait_from(self, now_s: float, interval_s: float) -> None:
+    def _schedule_next_look(self, now_s: float, interval_s: float) -> None:
         """Let the next look come after so many seconds without a record."""
         self._waits_since_s, self._interval_s = now_s, interval_s
         self._left_behind = {}
@@ -114,11 +114,11 @@ class StalledReadCheck:
             ends = self._fetch_stable_offsets(list(positions)) if positions else {}
         except (OutcomeUnknown, StreamsError) as error:
             log.debug("what there is to read is not known: %s", error)
-            self._wait_from(self._monotonic_s(), self._interval_s)
+            self._schedule_next_look(self._monotonic_s(), self._interval_s)
             return {}
         gaps = {p: _Gap(positions[p], end) for p, end in ends.items() if end > positions[p]}
         behind = {p: gap for p, gap in gaps.items() if self._replaced_for.get(p) != gap}
         longer_s = max(min(2 * self._interval_s, _LOOK_INTERVAL_S_MAX), self._interval_s)
-        self._wait_from(self._monotonic_s(), self._interval_s if behind else longer_s)
+        self._schedule_next_look(self._monotonic_s(), self._interval_s if behind else longer_s)
         self._left_behind = behind
         return {}

@@ -53,7 +53,7 @@ class CleanupPolicyCheck:
                 raise
             except (OutcomeUnknown, StreamsError) as error:
                 self._log_unreadable_settings(topic, error)
-                if not _is_of_one_topic(error):
+                if not _concerns_one_topic(error):
                     return
             else:
                 self._unread.discard(topic)
@@ -93,6 +93,6 @@ def removes_rows(settings: Mapping[str, str]) -> bool:
     )
 
 
-def _is_of_one_topic(error: Exception) -> bool:
+def _concerns_one_topic(error: Exception) -> bool:
     """Return whether an error concerns one topic alone, as a missing right does."""
     return isinstance(error, NotReady) or not isinstance(error, (BrokerUnavailable, OutcomeUnknown))

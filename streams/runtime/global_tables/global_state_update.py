@@ -47,7 +47,7 @@ class GlobalProcessorContext:
         """The name of no task, as Kafka Streams has it here."""
         self.stream_time_ms = -1
         self.message: Any = None
-        self.commit = self._ignore_request
+        self.commit = self._ignore_commit_request
 
     def store(self, name: str) -> KeyValueStore[Any, Any]:
         """Return the global store. Raises StreamsError for any other name."""
@@ -80,7 +80,7 @@ class GlobalProcessorContext:
             f"and has no {name}()"
         )
 
-    def _ignore_request(self) -> None:
+    def _ignore_commit_request(self) -> None:
         """Do nothing on a commit request: writes are saved after each batch of records."""
 
 

@@ -153,12 +153,12 @@ class GlobalTables:
     def copy_new_records(self) -> None:
         """Copy the records written since the last call, after a short wait if there are none."""
         assert self._consumer is not None, "nothing was begun"
-        self._renew_replaced_clients(self._consumer)
+        self._renew_clients_if_security_replaced(self._consumer)
         self._copy_added_partitions(self._consumer)
         self._cleanup_policy_check.warn_if_due()
         self._poll_check_and_copy_records(self._consumer)
         self._copier.poll_delivery_reports()
-        self._check_in_range(self._consumer)
+        self._check_positions_in_range(self._consumer)
 
     def _copy_added_partitions(self, consumer: ConsumerClient) -> None:
         """Copy partitions that were added to a topic meanwhile, from their beginning."""
@@ -170,7 +170,7 @@ class GlobalTables:
             self._checkpoints[topic] = replace(previous, positions=positions)
             log.warning("topic %r of a global table has %d partitions more", topic, len(new))
 
-    def _renew_replaced_clients(self, consumer: ConsumerClient) -> None:
+    def _renew_clients_if_security_replaced(self, consumer: ConsumerClient) -> None:
         """Renew the clients if the security was replaced since they were created."""
         version = self._security.version
         if version == self._security_version:
@@ -194,7 +194,7 @@ class GlobalTables:
         began_at_s = self._host.monotonic_s()
         while not stop.is_set():
             self._security.require_accepted()
-            self._renew_replaced_clients(consumer)
+            self._renew_clients_if_security_replaced(consumer)
             try:
                 changelogs = self._fetch_ranges()
                 break
@@ -292,13 +292,13 @@ class GlobalTables:
         began_s = progressed_at_s = logged_at_s = self._host.monotonic_s()
         while not stop.is_set():
             self._security.require_accepted()
-            self._renew_replaced_clients(consumer)
+            self._renew_clients_if_security_replaced(consumer)
             now_s = self._host.monotonic_s()
             if self._poll_check_and_copy_records(consumer):
                 progressed_at_s = now_s
             if stop.is_set():
                 return
-            self._check_in_range(consumer)
+            self._check_positions_in_range(consumer)
             lags = self._measure_lags(consumer)
             if all(lag == 0 for lag in lags):
                 self._write_checkpoint_times()
@@ -374,7 +374,7 @@ class GlobalTables:
         replica.write_copied_records(copied_records, checkpoint)
         self._checkpoints[topic] = checkpoint
 
-    def _check_in_range(self, consumer: ConsumerClient) -> None:
+    def _check_positions_in_range(self, consumer: ConsumerClient) -> None:
         """Raise StreamsError if a position is out of range, so that the replicas are made anew.
 
         The topic was cut or made again. The worker starts over, and copies it.

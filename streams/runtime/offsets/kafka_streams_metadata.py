@@ -45,13 +45,13 @@ def decode_kafka_streams_metadata(text: str) -> KafkaStreamsMetadata | None:
         return None
     version, time_ms = _HEAD.unpack_from(data)
     try:
-        figures = _decode_figures(data[_HEAD.size :]) if version > 1 else {}
+        figures = _decode_processor_metadata(data[_HEAD.size :]) if version > 1 else {}
     except (struct.error, UnicodeDecodeError):
         return None
     return KafkaStreamsMetadata(time_ms, figures)
 
 
-def _decode_figures(data: bytes) -> dict[str, int]:
+def _decode_processor_metadata(data: bytes) -> dict[str, int]:
     """Decode the figures of processors. Raises struct.error for bytes that are cut."""
     if not data:
         return {}

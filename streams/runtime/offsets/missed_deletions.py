@@ -52,7 +52,7 @@ class MissedDeletionCheck:
 
         Raises: OutcomeUnknown where brokers don't answer.
         """
-        ages_ms = self._measure_ages(committed)
+        ages_ms = self._measure_offset_ages_ms(committed)
         if not ages_ms:
             return
         topics = sorted({partition.topic for partition in ages_ms})
@@ -68,9 +68,9 @@ class MissedDeletionCheck:
                 kept_ms = tombstone_retention_ms(settings[topic])
             aged = [p for p, age_ms in ages_ms.items() if p.topic == topic]
             if kept_ms is not None:
-                self._warn_of_topic(topic, kept_ms, aged, ages_ms, committed)
+                self._warn_of_dropped_deletions(topic, kept_ms, aged, ages_ms, committed)
 
-    def _measure_ages(
+    def _measure_offset_ages_ms(
         self, committed: Mapping[Partition, OffsetAndMetadata]
     ) -> dict[Partition, int]:
         """Return how long ago in ms the offset of each table's partition was committed.
@@ -87,7 +87,7 @@ class MissedDeletionCheck:
                     ages_ms[partition] = age_ms
         return ages_ms
 
-    def _warn_of_topic(
+    def _warn_of_dropped_deletions(
         self,
         topic: str,
         kept_ms: int,

@@ -33,7 +33,9 @@ class NewTopicPolicies:
             return "its first record: the topics of a pattern come and go"
         return f"offset_out_of_range={self._out_of_range_policy.strategy.value}"
 
-    def find_vanished(self, topics: Iterable[str], topic_ids: Mapping[str, int]) -> list[str]:
+    def find_vanished_topics(
+        self, topics: Iterable[str], topic_ids: Mapping[str, int]
+    ) -> list[str]:
         """Return the topics that match a pattern and are not there, by the ids of topics now."""
         return sorted({t for t in topics if t not in topic_ids and self._is_read_by_pattern(t)})
 

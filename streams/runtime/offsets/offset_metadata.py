@@ -101,7 +101,7 @@ class OffsetMetadata:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(hash_name(_step_time_key(step)), _NO_TIME)
 
-    def names_input(self, topic: str) -> bool:
+    def was_committed_with_input(self, topic: str) -> bool:
         """Return whether the offset was committed together with one of this topic."""
         return hash_name(_input_key(topic)) in self._positions
 
@@ -214,7 +214,7 @@ def decode_metadata(text: str) -> OffsetMetadata:
     return OffsetMetadata()
 
 
-def has_positions(text: str) -> bool:
+def has_changelog_positions(text: str) -> bool:
     """Return whether the metadata of an offset are in a format that names changelog positions."""
     return text.startswith(_VERSION_2_PREFIX)
 
@@ -256,7 +256,7 @@ def list_entry_names(
     ]
 
 
-def count_other_entries(inputs: Collection[str], stores: Collection[str]) -> int:
+def count_optional_entries(inputs: Collection[str], stores: Collection[str]) -> int:
     """Return how many entries at most are left out where there is no room for them."""
     return 4 + 2 * len(inputs) + len(stores)
 

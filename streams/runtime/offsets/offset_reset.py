@@ -85,7 +85,7 @@ class OffsetResetter:
         self._partition_counts: dict[str, int] = {}
         """The number of partitions of topics, when they were first looked at."""
 
-    def list_unsettled(self, partitions: Iterable[Partition]) -> list[Partition]:
+    def list_unsettled_partitions(self, partitions: Iterable[Partition]) -> list[Partition]:
         """Return the partitions that may begin elsewhere another time, by their policies.
 
         The end of a partition may, or the first record since a time. `partitions` have no committed
@@ -104,7 +104,7 @@ class OffsetResetter:
         records: what the group has committed for others does not matter then. Raises what the
         look-up of topics raises.
         """
-        inputs = self.list_unsettled(partitions)
+        inputs = self.list_unsettled_partitions(partitions)
         if not inputs:
             return []
         counts = self._count_partitions(inputs)
@@ -194,9 +194,9 @@ class OffsetResetter:
         Where a topic was made again while it was read, `offset_out_of_range` decides.
 
         Raises: PositionRefused where the policy is `none`, for partitions whose committed
-        offset is gone, and as `fetch_and_count_offsets_in_new_topics` does.
+        offset is gone, and as `reset_offsets_in_recreated_topics` does.
         """
-        self._check_that_none_is_gone(partitions, group_offsets, topic_ids)
+        self._check_no_offset_is_gone(partitions, group_offsets, topic_ids)
         inputs = self._list_inputs(partitions)
         find_policy = self._initial_policies.find_policy
         if stopped := [p for p in inputs if find_policy(p.topic).strategy is ResetStrategy.NONE]:
@@ -211,17 +211,22 @@ class OffsetResetter:
         # Others have gone on in the new topic: what is added to that is new.
         made_again -= {p.topic for p in (*siblings, *self._committed)}
         unchosen = [p for p in partitions if p not in self._initial_offsets]
-        self._initial_offsets |= self.fetch_and_count_offsets_in_new_topics(
+        self._initial_offsets |= self.reset_offsets_in_recreated_topics(
             {p: None for p in unchosen if p.topic in made_again or p in self._deleted}
         )
         self._initial_offsets |= self._choose_initial_offsets(
-            [p for p in self.list_unsettled(partitions) if p not in self._initial_offsets], siblings
+            [
+                p
+                for p in self.list_unsettled_partitions(partitions)
+                if p not in self._initial_offsets
+            ],
+            siblings,
         )
         # The records of a repartition topic, which is internal, are never skipped.
         begun = {p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets}
         return self._admin.fetch_earliest_offsets([p for p in partitions if p not in begun]) | begun
 
-    def _check_that_none_is_gone(
+    def _check_no_offset_is_gone(
         self,
         partitions: Collection[Partition],
         group_offsets: Mapping[Partition, OffsetAndMetadata],
@@ -238,7 +243,7 @@ class OffsetResetter:
         if former := {p.topic for p in find_offsets_of_former_topics(gone, topic_ids)}:
             self.note_topics_made_again(former)
         lost = {p: held.offset for p, held in gone.items() if p.topic not in former}
-        if vanished := self._new_topics.find_vanished((p.topic for p in lost), topic_ids):
+        if vanished := self._new_topics.find_vanished_topics((p.topic for p in lost), topic_ids):
             raise OutcomeUnknown(f"{', '.join(vanished)} can't be read: it was deleted")
         if lost:
             policy = self._initial_policies.describe_policy(next(iter(lost)).topic)
@@ -345,7 +350,7 @@ class OffsetResetter:
             for partition in [p for p in of_partitions if p.topic in topics]:
                 del of_partitions[partition]
 
-    def fetch_and_count_offsets_in_new_topics(
+    def reset_offsets_in_recreated_topics(
         self, former: Mapping[Partition, int | None]
     ) -> dict[Partition, int]:
         """Return the offsets at which to read partitions whose topic was deleted and created again.

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.common.topic_partitions import NO_TIME, CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
@@ -58,6 +58,8 @@ from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
 from streams.topology.build import Topology
 from streams.topology.resolve import resolve_topology
 from streams.topology.topics_before_stores import find_repartition_topics_before_stores
+
+_UndecidedInputs: TypeAlias = list[Partition]
 
 FetchOffsets = Callable[[list[Partition] | None], CommittedOffsets]
 """Fetches stable offsets of partitions, all of the group's for None. Raises ConnectionLost."""
@@ -97,10 +99,10 @@ class _GroupOffsets:
         """Return whether the group has a committed offset of any partition of the topic."""
         return any(partition.topic == topic for partition in self.by_partition)
 
-    def knows_input(self, topic: str) -> bool:
+    def had_offsets_of(self, topic: str) -> bool:
         """Return whether a topic had offsets; it is taken to have had some if there are none."""
         known = self.by_partition.values()
-        return not known or any(metadata.names_input(topic) for metadata in known)
+        return not known or any(metadata.was_committed_with_input(topic) for metadata in known)
 
 
 @dataclass(slots=True)
@@ -131,7 +133,9 @@ class _UntrustedInputs:
         self.is_settled &= not untrusted and said == {0}
         if own:
             known = own.values()
-            self.lost += [p for p in untrusted if any(m.names_input(p.topic) for m in known)]
+            self.lost += [
+                p for p in untrusted if any(m.was_committed_with_input(p.topic) for m in known)
+            ]
         else:
             self.unexplained += untrusted
 
@@ -187,9 +191,7 @@ class RepeatedWriteCheck:
             if is_written is None:
                 found.waiting.extend(inputs)
             elif is_written:
-                found.waiting.extend(
-                    self._add_lost_and_return_undecided(untrusted, group, committed)
-                )
+                found.waiting.extend(self._classify_unexplained_inputs(untrusted, group, committed))
                 self._refuse_lost(subtopology_number, sorted(untrusted.lost), committed)
         return found
 
@@ -238,12 +240,12 @@ class RepeatedWriteCheck:
             raise OutcomeUnknown(f"find the partitions of {', '.join(missing)}: no broker has them")
         return [Partition(topic, n) for topic in sorted(topics) for n in range(counts[topic])]
 
-    def _add_lost_and_return_undecided(
+    def _classify_unexplained_inputs(
         self,
         untrusted: _UntrustedInputs,
         group: _GroupOffsets,
         committed: Mapping[Partition, OffsetAndMetadata],
-    ) -> list[Partition]:
+    ) -> _UndecidedInputs:
         """Add unexplained inputs that are lost to `untrusted`, and return the undecided ones."""
         left = []
         for partition in untrusted.unexplained:
@@ -258,7 +260,7 @@ class RepeatedWriteCheck:
             left = [p for p in left if not self._matches_pattern(p.topic)]
         if left and not group.by_partition:
             group = self._fetch_offsets_of_unread_topics()
-        untrusted.lost += [p for p in left if group.knows_input(p.topic)]
+        untrusted.lost += [p for p in left if group.had_offsets_of(p.topic)]
         return []
 
     def _refuse_lost(

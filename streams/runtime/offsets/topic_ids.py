@@ -136,7 +136,7 @@ class TopicIdCheck:
         self._check_at_s = now_s + self._interval_s
         known = list(task_topic_ids)
         try:
-            topic_ids = self._fetch_known(known)
+            topic_ids = self._fetch_current_ids(known)
         except OutcomeUnknown as error:
             self._check_at_s = now_s + min(self._interval_s, _RETRY_S)
             log.info("ids of inputs are looked at another time: %s", error)
@@ -150,7 +150,7 @@ class TopicIdCheck:
         committed, and `offset_out_of_range` decides; or where no broker answers.
         """
         known = list(task_topic_ids)
-        self._raise_if_ids_changed(known, self._fetch_known(known))
+        self._raise_if_ids_changed(known, self._fetch_current_ids(known))
 
     def check_seen(
         self, task_topic_ids: Iterable[Mapping[str, int]], seen: Mapping[str, str]
@@ -161,7 +161,7 @@ class TopicIdCheck:
         """
         self._raise_if_ids_changed(list(task_topic_ids), hash_topic_ids(seen))
 
-    def _fetch_known(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    def _fetch_current_ids(self, known: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
         return self._fetch_topic_ids({topic for ids in known for topic in ids})
 
     def _raise_if_ids_changed(

@@ -2,7 +2,7 @@
 
 Theory of operation. A task is added with all of its stores waiting, and followed until it is
 withdrawn. Every few seconds the ranges of all changelogs are fetched together; in between each call
-of `follow_batch_and_tell_if_more` polls one batch. A store is
+of `follow_batch` polls one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     reading    read on from where it is; cleared first
@@ -51,6 +51,7 @@ from streams.runtime.restoring.progress import (
 )
 from streams.runtime.restoring.restoration import (
     FollowedStore,
+    HasMore,
     T,
     group_by_partition,
     to_changelog_entries,
@@ -132,13 +133,13 @@ class ChangelogFollower(Generic[T]):
                 followed.set_position_by_checkpoint()
         self._ranges_at_s = 0.0
 
-    def follow_batch_and_tell_if_more(self) -> bool:
+    def follow_batch(self) -> HasMore:
         """Follow with the next batch, and return whether there is more to do at once."""
         if not self._tasks:
             return False
         if self._host.monotonic_s() >= self._ranges_at_s:
             self._fetch_and_apply_ranges()
-        has_more = self._load_polled_and_tell_if_more()
+        has_more = self._poll_and_load_batch()
         if self._host.monotonic_s() >= self._durable_at_s:
             self._make_positions_durable()
         self.progress = tuple(each.snapshot_progress() for each in self._stores.values())
@@ -219,7 +220,7 @@ class ChangelogFollower(Generic[T]):
             if not followed.logged_store.rebuild_reason:  # else nothing was loaded
                 followed.logged_store.store.finish_restore()  # moves the checkpoint
             self._start_following_store(followed, changelog)
-        self._read_if_behind_limit(followed)
+        self._resume_reading_below_limit(followed)
 
     def _renew_checkpoint(self, followed: FollowedStore[T], changelog: ChangelogRange) -> None:
         """Write the checkpoint of a store that is at the end again before its time is too old.
@@ -256,7 +257,7 @@ class ChangelogFollower(Generic[T]):
         followed.show_to_readers()
         self._notify_listener("on_update_start", logged, start.position)
 
-    def _read_if_behind_limit(self, followed: FollowedStore[T]) -> None:
+    def _resume_reading_below_limit(self, followed: FollowedStore[T]) -> None:
         """Resume reading a store's changelog, unless it waits or has reached its limit."""
         logged, changelog = followed.logged_store, followed.changelog
         if changelog is None or followed.is_reading:
@@ -267,7 +268,7 @@ class ChangelogFollower(Generic[T]):
         self._consumer.add_partitions({logged.changelog: logged.changelog_position})
         followed.is_reading = True
 
-    def _load_polled_and_tell_if_more(self) -> bool:
+    def _poll_and_load_batch(self) -> HasMore:
         """Poll one batch and load it into its stores; return whether there may be more at once."""
         reading = {p: followed for p, followed in self._stores.items() if followed.is_reading}
         if not reading:

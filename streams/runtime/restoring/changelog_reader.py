@@ -1,7 +1,7 @@
 """Read changelogs into the stores that are behind them.
 
 Theory of operation. Tasks are added with all of their stores waiting; each call of
-`restore_batch_and_tell_if_more` does one batch. A store is
+`restore_batch` does one batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     behind     read on from where it is; cleared first
@@ -43,6 +43,7 @@ from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.restoring.progress import RestoreListener, RestoreProgress, notify_listener
 from streams.runtime.restoring.restoration import (
+    HasMore,
     RestoredTasks,
     StoreRestoration,
     T,
@@ -126,7 +127,7 @@ class StoreChangelogReader(Generic[T]):
         """Add tasks, by name, with stores to restore."""
         self._tasks.update(tasks)
 
-    def restore_batch_and_tell_if_more(self) -> bool:
+    def restore_batch(self) -> HasMore:
         """Restore the next batch of records, and return whether there is more to do at once."""
         if any(job.waiting_stores for job in self._tasks.values()):
             self._start_restores()

@@ -138,7 +138,7 @@ class FollowedRangeFetcher:
         if committed is None or committed.pending:
             return None
         required = task.stores.find_committed_positions_and_note_ids(committed.offsets)
-        task.stores.note_committed_times(committed.offsets)
+        task.stores.note_committed_expiry(committed.offsets)
         required_offset = required.get(changelog.partition, 0)
         if required_offset > changelog.end_offset:
             # The end was fetched before the offsets, and the owner may have committed in between.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import methodcaller
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from state.errors import StoreCorrupted
 from state.store import ChangelogEntry
@@ -20,6 +20,9 @@ from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.restoring.progress import RestoreProgress, StandbyProgress
 from streams.runtime.tasks.offset_proof import OffsetProof
 from streams.runtime.tasks.task_stores import TaskStores
+
+HasMore: TypeAlias = bool
+"""True if there is more to do at once; without it, a caller waits for a while."""
 
 
 class Restorable(Protocol):

@@ -21,7 +21,7 @@ from streams.runtime.restoring.changelog_follower import FOLLOW_INTERVAL_S, Chan
 from streams.runtime.restoring.changelog_ranges import RETRY_S
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 from streams.runtime.restoring.progress import SuspendReason
-from streams.runtime.restoring.restoration import T, TaskRestoration
+from streams.runtime.restoring.restoration import HasMore, T, TaskRestoration
 from streams.runtime.restoring.restorer_timings import RestorerTimings
 
 _LIVENESS_CHECK_S = 1.0
@@ -72,7 +72,7 @@ class Restorer(Generic[T]):
     def continue_following(self) -> None:
         """Follow with one batch where there is no thread for that; raise what went wrong."""
         if self._thread is None:
-            self._run_commands_and_batch_and_tell_if_more()
+            self._run_commands_and_batch()
         self.reader.restored.raise_failure_if_any()
 
     def wait_and_pop_restored_tasks(self, wait_s: float = 0.0) -> list[T]:
@@ -81,7 +81,7 @@ class Restorer(Generic[T]):
         Raises: what went wrong: StreamsError where a changelog is not what it should be, StateError
         or OSError where a store can't be written.
         """
-        has_more = self._thread is None and self._run_commands_and_batch_and_tell_if_more()
+        has_more = self._thread is None and self._run_commands_and_batch()
         if not has_more:
             self.reader.restored.wait_for_task(wait_s)
         return self.reader.restored.pop_tasks_or_raise_failure()
@@ -165,7 +165,7 @@ class Restorer(Generic[T]):
         try:
             while not self._closed:
                 self._wake.clear()
-                if not self._run_commands_and_batch_and_tell_if_more():
+                if not self._run_commands_and_batch():
                     self._wake.wait(self._idle_wait_s())
         finally:
             if not self._closed:  # a panic of rocksdict's is no Exception
@@ -177,7 +177,7 @@ class Restorer(Generic[T]):
             return RETRY_S
         return FOLLOW_INTERVAL_S if self.follower.is_following else None
 
-    def _run_commands_and_batch_and_tell_if_more(self) -> bool:
+    def _run_commands_and_batch(self) -> HasMore:
         """Run the commands, do a batch, and return whether there is more to do at once.
 
         Standbys wait for restores: those keep records from being processed.
@@ -187,12 +187,12 @@ class Restorer(Generic[T]):
             if self.reader.restored.has_failed:
                 return False
             timings = self.timings
-            return timings.time_batch_and_return_result(
-                self.reader.restore_batch_and_tell_if_more,
+            return timings.run_timed_batch(
+                self.reader.restore_batch,
                 timings.restore,
                 lambda: self.reader.restored_records,
-            ) or timings.time_batch_and_return_result(
-                self.follower.follow_batch_and_tell_if_more,
+            ) or timings.run_timed_batch(
+                self.follower.follow_batch,
                 timings.follow,
                 lambda: self.follower.followed_records,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streams.common.timings import Timing
+from streams.runtime.restoring.restoration import HasMore
 
 
 class RestorerTimings:
@@ -19,9 +20,9 @@ class RestorerTimings:
         self.follow = Timing(monotonic_s)
         self.records = Timing(monotonic_s)
 
-    def time_batch_and_return_result(
-        self, do_batch: Callable[[], bool], timing: Timing, count_records: Callable[[], int]
-    ) -> bool:
+    def run_timed_batch(
+        self, do_batch: Callable[[], HasMore], timing: Timing, count_records: Callable[[], int]
+    ) -> HasMore:
         """Do a batch, add its seconds and the records that it has loaded, and return its result."""
         began_at_s, records_before = self._monotonic_s(), count_records()
         has_more = do_batch()

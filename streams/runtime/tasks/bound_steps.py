@@ -16,7 +16,7 @@ from streams.operators.uncommitted_results import estimate_messages_bytes
 from streams.runtime.tasks.context import COMMIT_ORIGIN, PUNCTUATION_ORIGIN, TaskContext
 from streams.runtime.tasks.early_serialization import EarlySerialization
 from streams.runtime.tasks.partition_group import RecordReceiver, RecordRun
-from streams.runtime.tasks.punctuation import PunctuationQueue
+from streams.runtime.tasks.punctuation import PunctuationCount, PunctuationQueue
 from streams.runtime.tasks.task_stores import TaskStores
 from streams.topology.build import Subtopology
 from streams.topology.compile import compile_subtopology
@@ -50,7 +50,7 @@ class BoundSteps:
         self._previews = [(topics[topic], previews[topic]) for topic in topics.keys() & previews]
         return topics
 
-    def process_runs(self, runs: list[RecordRun]) -> int:
+    def process_runs(self, runs: list[RecordRun]) -> PunctuationCount:
         """Process runs of records and return how many punctuations were called."""
         context = self.context
         for reader, preview_values in self._previews:
@@ -67,7 +67,7 @@ class BoundSteps:
                         early.serialize_mutated_values(context, self._subtopology.find_first_user)
         return 0
 
-    def _process_with_punctuations(self, runs: list[RecordRun]) -> int:
+    def _process_with_punctuations(self, runs: list[RecordRun]) -> PunctuationCount:
         """Process runs, with each punctuation called right after the record that makes it due."""
         context = self.context
         early = self._early_serialization if self._early_serialization.is_on else None
@@ -79,7 +79,7 @@ class BoundSteps:
                 receive(message)
                 if early is not None:
                     early.serialize_mutated_values(context, self._subtopology.find_first_user)
-                if stream.follow_clock_and_tell_if_due(context.stream_time_ms):
+                if stream.follow_clock(context.stream_time_ms):
                     called += self._call_due(stream, context.stream_time_ms)
         return called
 
@@ -87,17 +87,17 @@ class BoundSteps:
         """Return whether punctuations are due, by stream time or by the wall clock."""
         context = self.context
         stream, wall = context.punctuations.by_stream_time, context.punctuations.by_wall_clock
-        if stream and stream.follow_clock_and_tell_if_due(context.stream_time_ms):
+        if stream and stream.follow_clock(context.stream_time_ms):
             return True
-        return bool(wall) and wall.follow_clock_and_tell_if_due(now_ms())
+        return bool(wall) and wall.follow_clock(now_ms())
 
-    def call_due_punctuations(self, now_ms: int) -> int:
+    def call_due_punctuations(self, now_ms: int) -> PunctuationCount:
         """Call the punctuations that are due by either clock and return how many were called."""
         context = self.context
         called = self._call_due(context.punctuations.by_stream_time, context.stream_time_ms)
         return called + self._call_due(context.punctuations.by_wall_clock, now_ms)
 
-    def _call_due(self, punctuation_queue: PunctuationQueue, now_ms: int) -> int:
+    def _call_due(self, punctuation_queue: PunctuationQueue, now_ms: int) -> PunctuationCount:
         """Call the punctuations of one clock that are due at `now_ms` and return their number."""
         context = self.context
         context.message = None

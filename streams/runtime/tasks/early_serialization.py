@@ -69,7 +69,7 @@ class EarlySerialization:
         for name, store in self._get_stores().items():
             store.serialize_early(self.note_refusal, self._limits.get(name))
 
-    def is_lower(self, store: str, limit: ChangeLimit) -> bool:
+    def is_lower_limit(self, store: str, limit: ChangeLimit) -> bool:
         """Return whether a size limit is lower than the one that a store's values have now."""
         known = self._limits.get(store) if self.is_on else None
         return known is None or limit.bytes_max < known.bytes_max

@@ -33,10 +33,10 @@ class MeteredCalls:
         self._timed_count = 0
         self._average_s = 0.0
 
-    def count_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_to_count_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls `call`, counts it, and times one call in 64."""
         if tuple(signature(call).parameters) == ("key",):
-            return self._count_look_ups(call)
+            return self._wrap_to_count_look_ups(call)
         monotonic_s = self._monotonic_s
         left = 1
 
@@ -50,12 +50,12 @@ class MeteredCalls:
             try:
                 return call(*arguments, **options)
             finally:
-                self.add_timed(monotonic_s() - began_at_s)
+                self.add_timed_call(monotonic_s() - began_at_s)
 
         self._get_untimed_left = lambda: left
         return count_call
 
-    def _count_look_ups(self, look_up: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _wrap_to_count_look_ups(self, look_up: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Return a function that counts and times a method with a key alone: in half the time."""
         monotonic_s = self._monotonic_s
         left = 1
@@ -70,12 +70,12 @@ class MeteredCalls:
             try:
                 return look_up(key)
             finally:
-                self.add_timed(monotonic_s() - began_at_s)
+                self.add_timed_call(monotonic_s() - began_at_s)
 
         self._get_untimed_left = lambda: left
         return count_look_up
 
-    def time_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap_to_time_calls(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls `call`, counts it and times it."""
         monotonic_s = self._monotonic_s
 
@@ -90,7 +90,7 @@ class MeteredCalls:
 
         return time_call
 
-    def add_timed(self, seconds: float) -> None:
+    def add_timed_call(self, seconds: float) -> None:
         """Add the seconds of a call that was timed."""
         self._timed_count += 1
         self._timed_total += 1

@@ -84,9 +84,11 @@ class StoreMeter:
             calls = MeteredCalls([self.timings[o] for o in operations], self._monotonic_s)
             self._calls.append(calls)
             is_rare = _ALWAYS_TIMED.keys() >= set(operations)
-            _replace_method(store, method, calls.time_calls if is_rare else calls.count_calls)
+            _replace_method(
+                store, method, calls.wrap_to_time_calls if is_rare else calls.wrap_to_count_calls
+            )
 
-    def add_calls(self) -> None:
+    def add_calls_to_timings(self) -> None:
         """Add the calls since the last time to the timings."""
         for calls in self._calls:
             calls.add_to_timings()

@@ -38,8 +38,8 @@ from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
     find_later_version,
+    has_changelog_positions,
     has_metadata_of_streams,
-    has_positions,
 )
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
@@ -155,7 +155,7 @@ def prove_offsets(
     texts = own.values() or _list_witnesses(witnesses, partitions, names)
     known = [decode_metadata(text) for text in texts]
     missing = sorted(p for p in partitions if p not in committed)
-    if lost := [p for p in missing if p not in deleted and is_lost(p.topic, known)]:
+    if lost := [p for p in missing if p not in deleted and is_offset_lost(p.topic, known)]:
         # Of a task without changelogs only its own offsets are known.
         left = find_offsets_left(lost, {**witnesses, **committed}) if names or own else None
         return OffsetProof(
@@ -170,7 +170,7 @@ def prove_offsets(
     }
     # Kafka Streams commits only the inputs that went on: older positions may stand beside its own.
     was_exact = is_transactional and not any(each.is_at_least_once for each in known)
-    if was_exact and all(map(has_positions, texts)):
+    if was_exact and all(map(has_changelog_positions, texts)):
         if rewound := _find_rewound_inputs(own, names):
             return OffsetProof(
                 group,
@@ -184,12 +184,12 @@ def prove_offsets(
     return OffsetProof(group, positions=positions, is_reset=is_reset)
 
 
-def is_lost(topic: str, known: Collection[OffsetMetadata]) -> bool:
+def is_offset_lost(topic: str, known: Collection[OffsetMetadata]) -> bool:
     """Return whether an input without a committed offset had one, by the metadata of others.
 
     Without others it is taken to have had one, which matters where the task has state.
     """
-    return not known or any(metadata.names_input(topic) for metadata in known)
+    return not known or any(metadata.was_committed_with_input(topic) for metadata in known)
 
 
 def _find_rewound_inputs(
@@ -207,7 +207,7 @@ def _find_rewound_inputs(
         at = {p: each.position_of_store(name) or 0 for p, each in known.items()}
         newest = known[max(at, key=lambda p: at[p])]
         last = max(at.values())
-        rewound |= {p for p in at if at[p] < last and newest.names_input(p.topic)}
+        rewound |= {p for p in at if at[p] < last and newest.was_committed_with_input(p.topic)}
     return sorted(rewound)
 
 
@@ -224,11 +224,11 @@ def _list_witnesses(
     return [
         held.metadata
         for partition, held in committed.items()
-        if partition.number in numbers and _knows_any(held.metadata, store_names)
+        if partition.number in numbers and _names_any_store(held.metadata, store_names)
     ]
 
 
-def _knows_any(text: str, store_names: Collection[str]) -> bool:
+def _names_any_store(text: str, store_names: Collection[str]) -> bool:
     """Return whether the metadata of an offset name the position of one of the stores."""
     metadata = decode_metadata(text)
     return any(metadata.position_of_store(name) is not None for name in store_names)

@@ -22,11 +22,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from streams.common.topic_partitions import NO_TIME, Partition
 from streams.ledger import TakenRun
 from streams.runtime.clients.interfaces import FlowControl
+
+IsReady: TypeAlias = bool
+"""True if the next record may be taken now."""
+
+TimestampMs: TypeAlias = int
 
 RecordReceiver = Callable[[Any], None]
 MessageStamper = Callable[[Any, int], Any]
@@ -179,8 +184,8 @@ class _RecordQueue:
         self.is_paused = False
         self.wait_until_ms: int | None = None
 
-    def stamp_head_and_return_time_ms(self) -> int:
-        """Return the time of the first record, which is replaced by the stamped one if need be."""
+    def stamp_head(self) -> TimestampMs:
+        """Stamp the first record, if its source extracts times, and return its time in ms."""
         message = self.messages[0]
         time_ms: int
         if self.stamp_message is None:
@@ -225,7 +230,7 @@ class PartitionGroup:
         if was_empty:
             heappush(
                 self._heads,
-                (queue.stamp_head_and_return_time_ms(), self._sorted_queues.index(queue)),
+                (queue.stamp_head(), self._sorted_queues.index(queue)),
             )
         queue.messages_max = self._limit_records(messages)
         if len(queue.messages) > queue.messages_max and not queue.is_paused:
@@ -239,7 +244,7 @@ class PartitionGroup:
         run: list[Any] = []
         last: _RecordQueue | None = None
         heads = self._heads
-        ready = self._time_waits_and_tell_if_ready(now_ms)
+        ready = self._update_waits_for_partitions(now_ms)
         while records_max > 0 and ready:
             time_ms, number = heads[0]
             queue = self._sorted_queues[number]
@@ -253,11 +258,11 @@ class PartitionGroup:
             if time_ms > queue.partition_time_ms:
                 queue.partition_time_ms = time_ms
             if queue.messages:
-                heapreplace(heads, (queue.stamp_head_and_return_time_ms(), number))
+                heapreplace(heads, (queue.stamp_head(), number))
             else:
                 heappop(heads)
                 # Only checked if another record is to be taken: the wait begins with that check.
-                ready = records_max > 0 and self._time_waits_and_tell_if_ready(now_ms)
+                ready = records_max > 0 and self._update_waits_for_partitions(now_ms)
         self._resume_partitions()
         if self._order is not None:
             self._note_order(places, runs)
@@ -289,8 +294,8 @@ class PartitionGroup:
             p: min(queue.partition_time_ms, stream_time_ms) for p, queue in self._queues.items()
         }
 
-    def _time_waits_and_tell_if_ready(self, now_ms: int) -> bool:
-        """Return whether the next record may be taken, and time the waits for empty partitions."""
+    def _update_waits_for_partitions(self, now_ms: int) -> IsReady:
+        """Time the waits for empty partitions, and return whether the next record may be taken."""
         if not self._heads:
             return False
         idle_ms = self._settings.max_task_idle_ms

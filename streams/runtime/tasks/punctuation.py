@@ -17,8 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import TypeAlias
 
 from streams.errors import StreamsError
+
+PunctuationCount: TypeAlias = int
+"""Number of punctuations that were called."""
+
+IsDue: TypeAlias = bool
+"""True if a punctuation is to be called."""
 
 PunctuationCallback = Callable[[int], object]
 """Is called with the time in ms: stream time or wall-clock time."""
@@ -66,8 +73,8 @@ class PunctuationQueue:
         heappush(self._heap, schedule)
         return schedule
 
-    def follow_clock_and_tell_if_due(self, now_ms: int) -> bool:
-        """Return whether a callback is to be called at `now_ms`."""
+    def follow_clock(self, now_ms: int) -> IsDue:
+        """Follow the clock to `now_ms`, and return whether a callback is to be called then."""
         if now_ms < self._now_ms:
             self._bring_forward_after_clock_setback(now_ms)
         self._now_ms = now_ms
@@ -82,10 +89,10 @@ class PunctuationQueue:
             schedule.next_at_ms = min(schedule.next_at_ms, now_ms + schedule.interval_ms)
         heapify(self._heap)
 
-    def call_due(self, now_ms: int) -> int:
+    def call_due(self, now_ms: int) -> PunctuationCount:
         """Call all callbacks that are due, in the order of their times, and return their number."""
         called = 0
-        while self.follow_clock_and_tell_if_due(now_ms):
+        while self.follow_clock(now_ms):
             schedule = heappop(self._heap)
             called += 1
             schedule.callback(now_ms)

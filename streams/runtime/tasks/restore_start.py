@@ -34,7 +34,7 @@ def start_restoring_task(
             held = committed.get(logged.changelog)
             logged.committed_source_offset = 0 if held is None else held.offset
     required = task.stores.find_committed_positions_and_note_ids(committed)
-    task.stores.note_committed_times(committed)
+    task.stores.note_committed_expiry(committed)
     task.start_restoring(
         {p: positions[p] for p in task.partitions},
         required,

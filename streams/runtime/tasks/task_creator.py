@@ -47,7 +47,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import assign_directory_numbers
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_stores import TaskStores
-from streams.runtime.tasks.unlogged_commits import KeptStore, keep_store
+from streams.runtime.tasks.unlogged_commits import KeptStore, build_kept_store
 from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
 from streams.topology.build import Topology, format_task_id
 from streams.topology.resolve import resolve_subtopology_of_task
@@ -160,7 +160,9 @@ class TaskCreator:
                     if not spec.logged or (from_source and changelog not in partitions):
                         unlogged[spec.name] = store
                         if isinstance(disk, RocksDisk):
-                            kept[spec.name] = keep_store(self._directory, directory, store, disk)
+                            kept[spec.name] = build_kept_store(
+                                self._directory, directory, store, disk
+                            )
                         continue
                     stores[spec.name] = LoggedStore(
                         store,
@@ -246,9 +248,9 @@ class TaskCreator:
         positions = {p: each.offset for p, each in known.items()}
         self._offset_resetter.note_committed((p, h) for p, h in known.items() if p not in former)
         positions |= self._offset_resetter.choose_start_offsets(fresh, siblings.offsets, topic_ids)
-        positions |= self._offset_resetter.fetch_and_count_offsets_in_new_topics(former)
+        positions |= self._offset_resetter.reset_offsets_in_recreated_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
-        chosen = {*former, *deleted, *self._offset_resetter.list_unsettled(fresh)}
+        chosen = {*former, *deleted, *self._offset_resetter.list_unsettled_partitions(fresh)}
         # At least once what is written before a commit stays; what a tool has set is taken once.
         chosen |= {p for p in untrusted.inputs if p in known or not self._is_transactional}
         for task in stable:

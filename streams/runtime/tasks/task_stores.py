@@ -24,7 +24,10 @@ from streams.common.topic_id_hashes import hash_topic_ids
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, StreamsError, TaskCorrupted
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.changelogs.version_expiry import advance_version_expiry, begin_rewrite_if_due
+from streams.runtime.changelogs.version_expiry import (
+    advance_version_expiry,
+    begin_changelog_rewrite_if_due,
+)
 from streams.runtime.changelogs.window_expiry import (
     ExpiredRecords,
     WindowExpiry,
@@ -35,7 +38,7 @@ from streams.runtime.changelogs.window_expiry import (
 from streams.runtime.clients.interfaces import ProducerClient
 from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
-    count_other_entries,
+    count_optional_entries,
     decode_metadata,
     do_entries_fit,
 )
@@ -112,7 +115,7 @@ class TaskStores:
             logged.committed_id_hash = latest.changelog_id_hash(store)
         return positions
 
-    def note_committed_times(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
+    def note_committed_expiry(self, committed: Mapping[Partition, OffsetAndMetadata]) -> None:
         """Note by the metadata of a commit which records of changelogs may have expired."""
         decoded = [decode_metadata(held.metadata) for held in committed.values()]
         stream_time_ms = max((each.partition_time_ms for each in decoded), default=-1)
@@ -159,7 +162,7 @@ class TaskStores:
         count = len(self.logged) + step_count + self.count_expiry_entries() + 1
         self.names_expired = do_entries_fit(count, bytes_max)
         # What tells a reset, or the guarantee, comes before the commits of unlogged stores.
-        count += count_other_entries(inputs, self.logged)
+        count += count_optional_entries(inputs, self.logged)
         count += ENTRIES_PER_STORE * len(self.unlogged_commits)
         self.unlogged_commits.has_room = do_entries_fit(count, bytes_max)
 
@@ -217,7 +220,9 @@ class TaskStores:
             store.raise_if_corrupted()
         if self.names_expired:
             for _, logged, versions in self.list_rewritten_stores():
-                begin_rewrite_if_due(versions, logged.changelog_position, logged.window_expiry)
+                begin_changelog_rewrite_if_due(
+                    versions, logged.changelog_position, logged.window_expiry
+                )
         for each in self.logged.values():
             each.store.drain_writes()
         self._written_unlogged = {n for n, each in self.unlogged.items() if each.drain_writes()}

@@ -25,6 +25,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from state.directory import StateDirectory
 from state.rocksdb import RocksDisk
@@ -37,6 +38,8 @@ from streams.runtime.offsets.store_commits import (
     StoreCommits,
     read_store_commits,
 )
+
+_EmptyStoreWarning: TypeAlias = str
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +57,7 @@ class KeptStore:
     move_data_aside: Callable[[Path], object]
 
 
-def keep_store(
+def build_kept_store(
     directory: StateDirectory, task_directory: str, store: StateStore, disk: RocksDisk
 ) -> KeptStore:
     """Return an open store without a changelog with the directories that it has, and may get."""
@@ -100,7 +103,7 @@ class UnloggedCommits:
 
     def _compare_store_or_refuse(
         self, group: str, name: str, kept: KeptStore, held: StoreCommits, known: StoreCommits
-    ) -> str:
+    ) -> _EmptyStoreWarning:
         """Compare a store with the commits that offsets name; return a warning if it is empty."""
         about = f"store {name!r} of task {self._task_name}, which has no changelog, in {kept.path}"
         if held.last > known.last:

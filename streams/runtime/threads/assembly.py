@@ -301,7 +301,7 @@ def create_stream_loop(
             commit_interval_ms=config.commit_every_ms,
             poll_records_max=config.max_poll_records,
             order_settings=_create_order_settings(config),
-            uncommitted_bytes_max=_uncommitted_bytes_per_thread(config),
+            uncommitted_bytes_max=_uncommitted_bytes_max_per_thread(config),
             task_timeout_ms=config.task_timeout_ms,
             on_state_change=on_state_change,
             on_commit_step=on_commit_step,
@@ -316,7 +316,7 @@ def create_stream_loop(
             rack=config.rack,
             endpoint=worker.endpoint,
             counters=counters,
-            compare_inputs_and_tell_if_changed=planner.compare_inputs_and_tell_if_changed,
+            mend_topics_and_compare_inputs=planner.mend_topics_and_compare_inputs,
             patterns=worker.topology.patterns,
             fetch_source_topics_or_last_known=planner.fetch_source_topics_or_last_known,
             adopt_assignment=planner.adopt_assignment,
@@ -332,7 +332,7 @@ def create_stream_loop(
     )
 
 
-def _uncommitted_bytes_per_thread(config: StreamsConfig) -> int:
+def _uncommitted_bytes_max_per_thread(config: StreamsConfig) -> int:
     """Return the bytes of uncommitted writes that one thread may hold; negative means any."""
     given = config.statestore_uncommitted_max_bytes
     return given // config.num_stream_threads if given >= 0 else given

@@ -142,7 +142,7 @@ class TaskCommitter:
             task.set_positions_to_commit(positions, now_ms)
         for producer, together in shared:
             with self._translate_to_task_outcome(together, dirty):
-                self._commit_group(producer, together, now_ms)
+                self._commit_tasks_of_producer(producer, together, now_ms)
         refused_writes.note_commit(now_ms)
         return len(dirty)
 
@@ -160,7 +160,9 @@ class TaskCommitter:
             (task,) = together
             raise TaskOutcomeUnknown(task.name, str(error), is_alone=len(dirty) == 1) from error
 
-    def _commit_group(self, producer: ProducerClient, together: list[Task], now_ms: int) -> None:
+    def _commit_tasks_of_producer(
+        self, producer: ProducerClient, together: list[Task], now_ms: int
+    ) -> None:
         """Commit the tasks of one producer, whose records are delivered."""
         for task in together:
             task.commit_pending_since_ms = now_ms
@@ -192,7 +194,7 @@ class TaskCommitter:
         for task in dirty:
             task.stores.set_changelog_positions(latest)
         offsets = collect_committable_offsets(dirty)
-        self._commit_in_group(offsets)
+        self._commit_offsets_as_member(offsets)
         return offsets
 
     def _commit_first_offsets(self, dirty: list[Task]) -> None:
@@ -201,9 +203,9 @@ class TaskCommitter:
         After a crash in between a task would else look like one whose offsets were lost.
         """
         if first := [each for task in dirty for each in task.pop_first_offsets()]:
-            self._commit_in_group(first)
+            self._commit_offsets_as_member(first)
 
-    def _commit_in_group(self, offsets: PartitionOffsets) -> None:
+    def _commit_offsets_as_member(self, offsets: PartitionOffsets) -> None:
         """Commit offsets as a member. Raises TaskMigrated if the group refuses, OutcomeUnknown."""
         try:
             accepted = self._commit_as_member(offsets)
@@ -223,7 +225,7 @@ def _create_large_value_refusal(
     """
     store = task.stores.find_store_of_changelog(error.topic)
     limit = refused_writes.find_change_limit(error.topic, error.size)
-    if limit is None or store is None or not task.early_serialization.is_lower(store, limit):
+    if limit is None or store is None or not task.early_serialization.is_lower_limit(store, limit):
         return StreamsError(
             f"{error}. The store has it already, so no handler can skip it: keep less in one "
             "value, or raise message.max.bytes of the producer and max.message.bytes of the topic"

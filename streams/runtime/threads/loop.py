@@ -186,7 +186,7 @@ class StreamLoop:
             self._thread_tasks.start_assigned_tasks()
         may_create = self._thread_tasks.is_settled()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
-        self._add_counts_of_parts()
+        self._update_counters()
         is_commit_needed = any(task.commit_needed for task in self.tasks.values())
         if not self._executor or self._control.is_paused:
             _ = is_commit_needed and self._try_commit_tasks()  # no transaction is left open
@@ -284,14 +284,14 @@ class StreamLoop:
             task = self._executor.task_of_partition(partition)
             task.positions[partition] = position
             task.must_commit_positions = True  # the policy might choose another one next time
-        self._add_counts_of_parts()
+        self._update_counters()
 
     def _note_committed(self, offsets: PartitionOffsets) -> None:
         """Pass committed offsets on to the offset resetter and to the commit listener."""
         self._offset_resetter.note_committed(offsets)
         self._on_commit(offsets)
 
-    def _add_counts_of_parts(self) -> None:
+    def _update_counters(self) -> None:
         """Take over what the restorer has read, for former tasks too, and offsets out of range."""
         self.counters.restored_records = self._restorer.reader.restored_records
         self.counters.standby_records = self._restorer.follower.followed_records
@@ -378,7 +378,7 @@ class StreamLoop:
         leave = member.end_without_leaving_group if keeps else leave_group
         self._task_offsets.release_reporter(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
-            steps.callback(self._add_counts_of_parts)  # the restorer has read on until it ended
+            steps.callback(self._update_counters)  # the restorer has read on until it ended
             steps.callback(self._restorer.close)
             steps.callback(self._consumer.close)
             if not self._is_stopped_cleanly:

@@ -86,7 +86,7 @@ def create_rebalance(
         tasks,
         dependencies.counters,
         commit_tasks=commit_tasks,
-        compare_inputs_and_tell_if_changed=dependencies.compare_inputs_and_tell_if_changed,
+        mend_topics_and_compare_inputs=dependencies.mend_topics_and_compare_inputs,
         fetch_source_topics_or_last_known=dependencies.fetch_source_topics_or_last_known,
         vanished_topics=VanishedTopicCheck(
             dependencies.patterns, dependencies.consumer, dependencies.host.monotonic_s

@@ -20,6 +20,9 @@ from streams.runtime.threads.recent_events import RecentEvents
 from streams.runtime.threads.source_measurements import SourceMeasurements
 from streams.runtime.threads.timings import TaskTimings, ThreadTimings
 
+IsSampled: TypeAlias = bool
+"""True if the steps are to measure their next record."""
+
 UpperBound: TypeAlias = str
 Count: TypeAlias = int
 
@@ -90,7 +93,7 @@ class ThreadMeasurements:
         self._measures_lateness = measures_lateness
         self._uncommitted: dict[str, list[int]] = {}
 
-    def add_slice_and_tell_if_sampled(
+    def add_slice_and_sample(
         self,
         task: str,
         runs: Sequence[tuple[object, Sequence[Any]]],
@@ -99,7 +102,7 @@ class ThreadMeasurements:
         *,
         dropped: int = 0,
         enforced: int = 0,
-    ) -> bool:
+    ) -> IsSampled:
         """Add the records and the seconds of one slice of a task to the measurements.
 
         `enforced` is the `enforced_count` of the task's buffer. Returns whether steps are to look
@@ -116,7 +119,7 @@ class ThreadMeasurements:
         began_at_ms = now_ms - seconds * 1_000
         count, is_looked_at = 0, False
         for _, messages in runs:
-            if sample := self._count_run_and_return_sample(task, messages, began_at_ms):
+            if sample := self._count_and_sample_run(task, messages, began_at_ms):
                 is_looked_at = True
                 if self._measures_lateness:
                     timings.add_lateness(sample)
@@ -142,7 +145,7 @@ class ThreadMeasurements:
             timings = self.timings_by_task[task] = TaskTimings(self._monotonic_s)
         return timings
 
-    def _count_run_and_return_sample(
+    def _count_and_sample_run(
         self, task: str, messages: Sequence[Any], began_at_ms: float
     ) -> Sequence[Any]:
         """Count a run of records of one task and topic; return those sampled, if any."""
@@ -151,9 +154,9 @@ class ThreadMeasurements:
         measured = self.sources.get(source)
         if measured is None:
             measured = self.sources[source] = SourceMeasurements(topic, self._monotonic_s)
-        return measured.count_run_and_return_sample(messages, began_at_ms)
+        return measured.count_and_sample_run(messages, began_at_ms)
 
-    def drop_uncommitted(self, task: str) -> None:
+    def drop_uncommitted_slices(self, task: str) -> None:
         """Forget the slices of a task that is rolled back or given up."""
         self._uncommitted.pop(task, None)
 
@@ -162,7 +165,7 @@ class ThreadMeasurements:
         for each in self.timings_by_task.values():
             each.observe_slices(self.timings)
 
-    def add_commit(self, now_ms: int) -> None:
+    def count_commit_latencies(self, now_ms: int) -> None:
         """Count the latencies of all slices since the last commit."""
         for timestamps_ms in self._uncommitted.values():
             for timestamp_ms in timestamps_ms:

@@ -50,7 +50,7 @@ class ThreadRebalance:
 
     `commit_tasks` commits all tasks, in the generation that the member has entered last, and if its
     argument is true those too of which only a position has moved.
-    `compare_inputs_and_tell_if_changed` is asked by the group's leader, every
+    `mend_topics_and_compare_inputs` is asked by the group's leader, every
     `input_check_interval_ms`, whether inputs have other partitions, and by any member for which
     `vanished_topics` says so. `fetch_source_topics_or_last_known` names the topics that are read,
     to the group; `adopt_assignment` takes over what the leader has assigned. `directory_id`,
@@ -68,7 +68,7 @@ class ThreadRebalance:
         counters: ThreadCounters,
         *,
         commit_tasks: Callable[[bool], object],
-        compare_inputs_and_tell_if_changed: Callable[[], bool],
+        mend_topics_and_compare_inputs: Callable[[], bool],
         fetch_source_topics_or_last_known: Callable[[], tuple[str, ...]],
         vanished_topics: VanishedTopicCheck,
         adopt_assignment: Callable[[AssignmentInfo], AssignmentInfo],
@@ -87,7 +87,7 @@ class ThreadRebalance:
         self._tasks = tasks
         self._counters = counters
         self._commit_tasks = commit_tasks
-        self._are_inputs_changed = compare_inputs_and_tell_if_changed
+        self._are_inputs_changed = mend_topics_and_compare_inputs
         self._list_source_topics = fetch_source_topics_or_last_known
         self._vanished_topics = vanished_topics
         self._adopt_assignment = adopt_assignment
@@ -270,7 +270,7 @@ class ThreadRebalance:
         is_next = self._member.is_next_generation(self._owned_generation, generation)
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation
-        must_repeat = self._note_endpoint_and_tell_if_rejoining(adopted)
+        must_repeat = self._must_rejoin_with_endpoint(adopted)
         self._probing.schedule_rejoin(adopted.rejoin_ms)
         leaving = tasks.find_leaving_tasks(adopted)
         dirty = {t.name for t in leaving if t.commit_needed}
@@ -285,13 +285,11 @@ class ThreadRebalance:
         finally:
             self._must_join = bool(adopted.revoked) or must_repeat
             tasks.adopt_assignment(adopted)
-            self._must_join = (
-                self._member.acknowledge_assignment_and_tell_if_rejoining(adopted) or must_repeat
-            )
+            self._must_join = self._member.acknowledge_assignment(adopted) or must_repeat
         self._schedule_input_check()
         tasks.report_if_settled()
 
-    def _note_endpoint_and_tell_if_rejoining(self, adopted: AssignmentInfo) -> bool:
+    def _must_rejoin_with_endpoint(self, adopted: AssignmentInfo) -> bool:
         """Return whether to join again, since the group knows this member by a former endpoint.
 
         A static member that comes back gets its former assignment without a rebalance. It joins

@@ -34,9 +34,7 @@ class SourceMeasurements:
         self._average_bytes = 0.0
         self._sampled_at_s = -_SAMPLE_INTERVAL_S
 
-    def count_run_and_return_sample(
-        self, messages: Sequence[Any], began_at_ms: float
-    ) -> Sequence[Any]:
+    def count_and_sample_run(self, messages: Sequence[Any], began_at_ms: float) -> Sequence[Any]:
         """Add the records of a slice that began at a wall-clock time.
 
         Returns the records that were looked at; none if the last look was a moment ago.

@@ -45,7 +45,7 @@ class StandbyTasks:
         self._assigned: Mapping[str, set[Partition]] = {}
         self._create_at_s = 0.0
 
-    def follow_assigned(self, assigned: Mapping[str, set[Partition]]) -> None:
+    def adopt_assigned_tasks(self, assigned: Mapping[str, set[Partition]]) -> None:
         """Take over which tasks to follow, with the partitions that they would read if active.
 
         Those that are followed and not assigned any more are closed. A task without a logged store
@@ -68,7 +68,7 @@ class StandbyTasks:
         Their directories and stores stay open: what is left to restore is what came since.
         """
         promoted = [n for n, t in self.by_name.items() if active.get(n) == set(t.partitions)]
-        if followed := self._end_following_and_return_restoring(promoted):
+        if followed := self._stop_following_standbys(promoted):
             self._restorer.promote_tasks(followed)
         return {name: self.by_name.pop(name) for name in promoted}
 
@@ -94,7 +94,7 @@ class StandbyTasks:
         """
         missing = self._assigned.keys() - self.by_name.keys()
         if may_create and missing and self._host.monotonic_s() >= self._create_at_s:
-            self._create_first_unlocked(sorted(missing))
+            self._create_first_unlocked_task(sorted(missing))
         if not self.by_name:
             return
         fresh = [task for task in self.by_name.values() if task.state is TaskState.CREATED]
@@ -103,7 +103,7 @@ class StandbyTasks:
         self._restorer.follow_tasks(fresh)
         self._restorer.continue_following()
 
-    def _create_first_unlocked(self, names: Iterable[str]) -> None:
+    def _create_first_unlocked_task(self, names: Iterable[str]) -> None:
         """Create the first task whose directory is free, or wait before the next attempt."""
         for name in names:
             task = self._task_creator.create_task(name, sorted(self._assigned[name]))
@@ -124,7 +124,7 @@ class StandbyTasks:
         Each is closed whatever the others raise, also if the restorer's thread has ended: then
         nobody uses the stores.
         """
-        followed = self._end_following_and_return_restoring(names)
+        followed = self._stop_following_standbys(names)
         with ExitStack() as steps:
             for name in names:
                 steps.callback(self._close_task, self.by_name.pop(name))
@@ -138,7 +138,7 @@ class StandbyTasks:
             self._task_creator.lifetimes.note_closed()
             self._task_offsets.remember_as_dormant_before_closing(task, self._thread_name)
 
-    def _end_following_and_return_restoring(self, names: Iterable[str]) -> list[str]:
+    def _stop_following_standbys(self, names: Iterable[str]) -> list[str]:
         """Change the named standby tasks to CREATED; return those whose stores the restorer has."""
         followed = [n for n in names if self.by_name[n].state is TaskState.STANDBY]
         for name in followed:

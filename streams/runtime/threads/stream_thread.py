@@ -113,13 +113,13 @@ class StreamThread:
         }
 
     def _create_loop(self) -> StreamLoop:
-        """Create a loop that calls `_call_handler_and_tell_if_replacing` when it fails."""
+        """Create a loop that calls `_decide_loop_replacement` when it fails."""
         return create_stream_loop(
             self._worker,
             self._number,
             on_state_change=self._state.change_state,
             on_commit_step=self._on_step,
-            decide_replacement=self._call_handler_and_tell_if_replacing,
+            decide_replacement=self._decide_loop_replacement,
         )
 
     def _run_loops_and_report_failure(self) -> None:
@@ -195,7 +195,7 @@ class StreamThread:
         )
         self._state.change_state(ThreadState.REBALANCING)
 
-    def _call_handler_and_tell_if_replacing(self, error: Exception) -> bool:
+    def _decide_loop_replacement(self, error: Exception) -> bool:
         """Return whether another loop replaces one that failed, as the handler answers.
 
         Called while the failed loop still holds its place in the group.

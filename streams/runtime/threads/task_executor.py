@@ -103,7 +103,7 @@ class TaskExecutor:
             del self._task_of_partition[partition]
         for task in removed:
             self._uncommitted_bytes_by_task.pop(task.name, None)
-            self.measurements.drop_uncommitted(task.name)
+            self.measurements.drop_uncommitted_slices(task.name)
         if partitions:
             self._consumer.remove_partitions(partitions)
 
@@ -115,7 +115,7 @@ class TaskExecutor:
         """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
         self._uncommitted_bytes_by_task.clear()
         self.commit_requested = False
-        self.measurements.add_commit(self._host.now_ms())
+        self.measurements.count_commit_latencies(self._host.now_ms())
         self._observe_sums()
 
     def _observe_sums(self) -> None:
@@ -126,7 +126,7 @@ class TaskExecutor:
                 measured.measure_next_record()
             if self._measures_details:
                 for meter in task.stores.meters.values():
-                    meter.add_calls()
+                    meter.add_calls_to_timings()
 
     def measure_lags_if_due(self) -> None:
         """Measure once a second how far each partition is behind, and compare sampled keys.
@@ -247,7 +247,7 @@ class TaskExecutor:
         self.commit_requested = self.commit_requested or steps.context.commit_requested
         elapsed_s = self._host.monotonic_s() - began_at_s
         all_dropped = counters.dropped - dropped_before  # those skipped by a handler included
-        if self.measurements.add_slice_and_tell_if_sampled(
+        if self.measurements.add_slice_and_sample(
             *(task.name, runs, elapsed_s, now_ms()),
             dropped=all_dropped,
             enforced=task.buffered_records.enforced_count,

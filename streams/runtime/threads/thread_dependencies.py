@@ -76,7 +76,7 @@ class ThreadDependencies:
     endpoint: str = ""
     """The host:port at which the worker answers queries; empty if it answers none."""
     counters: ThreadCounters = field(default_factory=ThreadCounters)
-    compare_inputs_and_tell_if_changed: Callable[[], bool] = lambda: False
+    mend_topics_and_compare_inputs: Callable[[], bool] = lambda: False
     """Returns whether inputs have got partitions that nobody reads. Raises StreamsError for an
     input that does not exist any more."""
     patterns: Sequence[TopicPattern] = ()

@@ -167,7 +167,7 @@ class ThreadRecovery:
             outage is not None
             and isinstance(error, OutcomeUnknown)
             and not self._stop.is_set()
-            and not outage.tell_if_any_broker_answers()
+            and not outage.try_reach_any_broker()
         )
 
     def run_with_recovery(self, action: Callable[[], None]) -> None:
@@ -192,7 +192,7 @@ class ThreadRecovery:
                 self._recover_if_overtaken(refusal)
             except GenerationOver as error:
                 if self._member.is_joining:
-                    self._go_on_until_assigned(error)
+                    self._keep_tasks_until_assigned(error)
                 else:
                     self._recover_from(error)
             except (
@@ -268,7 +268,7 @@ class ThreadRecovery:
         if self._tasks.by_name:
             self._look_at_internal_topics()
 
-    def _go_on_until_assigned(self, error: GenerationOver) -> None:
+    def _keep_tasks_until_assigned(self, error: GenerationOver) -> None:
         """Roll the tasks back and keep them until the running join has assigned them.
 
         The group began the next generation while the tasks were committed in the one before.

@@ -125,7 +125,7 @@ class ThreadTasks:
         """
         self.assignment, self.assigned_at_s = assigned, self._host.monotonic_s()
         self.by_name |= self.standby.promote_tasks(self._partitions_by_task(assigned))
-        self.standby.follow_assigned(self._find_partitions_to_follow(assigned))
+        self.standby.adopt_assigned_tasks(self._find_partitions_to_follow(assigned))
         leaving = self.find_leaving_tasks(assigned)
         if leaving:
             names = ", ".join(sorted(task.name for task in leaving))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from streams.membership.group_offsets import fetch_group_offsets
-from streams.runtime.access.acls import derive_acls, list_topic_operations
+from streams.runtime.access.acls import derive_acls, list_topic_reads_and_writes
 from streams.runtime.assigning.lost_topics import LostTopicCheck
 from streams.runtime.clients import Admin
 from streams.runtime.threads.worker_resources import WorkerResources
@@ -17,7 +17,7 @@ _RIGHTS_TIMEOUT_S = 2.0
 
 def create_rights_check(worker: WorkerResources, admin: Admin) -> Callable[[], None]:
     """Create the check of the rights to all topics, which takes at most `_RIGHTS_TIMEOUT_S`."""
-    operations = list_topic_operations(derive_acls(worker.topology, worker.config))
+    operations = list_topic_reads_and_writes(derive_acls(worker.topology, worker.config))
     return partial(admin.check_topic_rights, operations, _RIGHTS_TIMEOUT_S)
 
 

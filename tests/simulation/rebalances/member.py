@@ -212,7 +212,7 @@ class LightMember:
             "directory_id": slot.directory.name,
             "task_offsets": TaskOffsets(slot.directory, dormant),  # type: ignore[arg-type]
             "process_id": slot.id,
-            "compare_inputs_and_tell_if_changed": assignor.compare_inputs_and_tell_if_changed,
+            "mend_topics_and_compare_inputs": assignor.mend_topics_and_compare_inputs,
             "adopt_assignment": assignor.adopt_assignment,
         }
         dependencies = ThreadDependencies(**given)

@@ -39,7 +39,7 @@ def revocations_not_acknowledged(world: World) -> AbstractContextManager[None]:
     """Make a member that has closed tasks go on reporting them."""
     return replaced(
         StreamsProtocolMember,
-        "acknowledge_assignment_and_tell_if_rejoining",
+        "acknowledge_assignment",
         lambda original: lambda self, assigned: False,
     )
 

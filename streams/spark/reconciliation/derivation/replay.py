@@ -204,7 +204,7 @@ class ReplayedTask:
         context.message = message
         self._receive[message.topic()](message)
         stream = context.punctuations.by_stream_time
-        if stream and stream.follow_clock_and_tell_if_due(context.stream_time_ms):
+        if stream and stream.follow_clock(context.stream_time_ms):
             context.message = None
             context.origin_without_record = PUNCTUATION_ORIGIN
             stream.call_due(context.stream_time_ms)

@@ -99,7 +99,7 @@ class HeldStores:
         if spec.kind is not StoreKind.BUFFER:
             self.iterators.append(meter.iterators.track_iterator_while_open(iter("ab")))
             next(self.iterators[-1])
-        meter.add_calls()
+        meter.add_calls_to_timings()
         meter.observe_buffer()
         return meter
 

@@ -234,7 +234,7 @@ class World:
                     self.directory, find_dormant_tasks(topology, self.directory, self.clock)
                 ),
                 counters=counters,
-                compare_inputs_and_tell_if_changed=inputs_changed,
+                mend_topics_and_compare_inputs=inputs_changed,
                 adopt_assignment=adopt,
                 input_check_interval_ms=1_000,
                 decide_replacement=replaced,

@@ -223,7 +223,7 @@ def test_partitions_that_one_topic_gets_later_end_the_threads_with_the_same_word
     members = {"m": SubscriptionInfo((), topology=assignor.declared)}
     assignor.assign_group(members)
     kafka.grow("x", 4)
-    assert assignor.compare_inputs_and_tell_if_changed()
+    assert assignor.mend_topics_and_compare_inputs()
     with pytest.raises(StreamsError, match=BOTH_NAMED):
         assignor.assign_group(members)
 

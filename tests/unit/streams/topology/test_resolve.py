@@ -21,7 +21,7 @@ from streams.runtime.access.acls import (
     AclOperation,
     PatternType,
     derive_acls,
-    list_topic_operations,
+    list_topic_reads_and_writes,
 )
 from streams.runtime.assigning.required_topics import check_topics
 from streams.spark.cuts.named_topics import require_named_topics
@@ -253,7 +253,7 @@ def test_rights_to_topics_of_a_pattern_go_by_their_prefix() -> None:
     every.stream(topics.matching(".*"), **TEXT).filter(lambda *_: True).to("copy")
     found = derive_acls(every.topology(), every.config)
     assert ("*", PatternType.LITERAL) in {(a.name, a.pattern) for a in found}
-    assert "*" not in list_topic_operations(found)
+    assert "*" not in list_topic_reads_and_writes(found)
 
 
 def test_commands_list_the_tasks_of_topics_that_match() -> None:

@@ -80,7 +80,7 @@ def joined(member: StreamsProtocolMember) -> StreamsProtocolMember:
     """Return a member that has joined with epoch 5, and has a task."""
     join(member, -1)
     change(member, 5)
-    member.acknowledge_assignment_and_tell_if_rejoining(ASSIGNED)
+    member.acknowledge_assignment(ASSIGNED)
     return member
 
 
@@ -128,7 +128,7 @@ def test_tasks_of_a_membership_that_was_lost_are_not_the_members_own(
     join(joined, -1)
     change(joined, 9)
     assert not joined.is_next_generation(5, 9)
-    joined.acknowledge_assignment_and_tell_if_rejoining(ASSIGNED)
+    joined.acknowledge_assignment(ASSIGNED)
     assert joined.is_next_generation(9, 10)
 
 

@@ -276,18 +276,18 @@ def test_tasks_stay_with_the_members_that_run_them() -> None:
 def test_inputs_with_more_partitions_than_were_assigned_are_seen() -> None:
     world = Planning({"lines": 2, "out": 1})
     world.planner.assign_group({"m": world.nobody})
-    assert not world.planner.compare_inputs_and_tell_if_changed()
+    assert not world.planner.mend_topics_and_compare_inputs()
     world.kafka.create_topic("another", 7)
-    assert not world.planner.compare_inputs_and_tell_if_changed()
+    assert not world.planner.mend_topics_and_compare_inputs()
     world.kafka.grow("lines", 3)
-    assert world.planner.compare_inputs_and_tell_if_changed()
+    assert world.planner.mend_topics_and_compare_inputs()
 
 
 def test_a_leader_that_has_not_assigned_takes_the_inputs_as_it_finds_them() -> None:
     world = Planning({"lines": 2, "out": 1})
-    assert not world.planner.compare_inputs_and_tell_if_changed()
+    assert not world.planner.mend_topics_and_compare_inputs()
     world.kafka.grow("lines", 3)
-    assert world.planner.compare_inputs_and_tell_if_changed()
+    assert world.planner.mend_topics_and_compare_inputs()
 
 
 def test_a_leader_that_comes_back_sees_partitions_that_were_added_meanwhile() -> None:
@@ -297,8 +297,8 @@ def test_a_leader_that_comes_back_sees_partitions_that_were_added_meanwhile() ->
     for count, is_changed in ((2, False), (3, True)):
         back = Planning({"lines": count, "out": 1}).planner
         back.adopt_assignment(decode_assignment(encode_assignment(assigned)))
-        assert back.compare_inputs_and_tell_if_changed() is is_changed
-        assert back.compare_inputs_and_tell_if_changed() is is_changed  # until it has assigned
+        assert back.mend_topics_and_compare_inputs() is is_changed
+        assert back.mend_topics_and_compare_inputs() is is_changed  # until it has assigned
 
 
 def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:
@@ -306,4 +306,4 @@ def test_an_input_that_is_deleted_while_it_is_read_is_named() -> None:
     world.planner.assign_group({"m": world.nobody})
     world.kafka.delete("lines")
     with pytest.raises(StreamsError, match=r"'lines'.*do not exist any more"):
-        world.planner.compare_inputs_and_tell_if_changed()
+        world.planner.mend_topics_and_compare_inputs()

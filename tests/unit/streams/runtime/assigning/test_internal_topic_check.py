@@ -46,7 +46,7 @@ class Leader:
 
     def look_at_inputs(self) -> None:
         """Look whether inputs have changed, as the leader does from time to time."""
-        assert not self.assignor.compare_inputs_and_tell_if_changed()
+        assert not self.assignor.mend_topics_and_compare_inputs()
 
 
 @pytest.fixture(autouse=True)

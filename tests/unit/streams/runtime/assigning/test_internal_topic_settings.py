@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams.runtime.assigning.internal_topic_settings import (
-    find_losing_settings,
+    find_loss_preventing_changes,
     find_unwise_settings,
     format_alter_command,
 )
@@ -54,7 +54,7 @@ def test_what_would_lose_records_is_set_to_what_the_topic_is_created_with(
     expected = {name: value for name, value in changes.items() if found.get(name) != value}
     if "message.timestamp.type" in found:
         expected = {"message.timestamp.type": "CreateTime"}
-    assert find_losing_settings(wanted, {**wanted, **found}) == expected
+    assert find_loss_preventing_changes(wanted, {**wanted, **found}) == expected
 
 
 @pytest.mark.parametrize(

@@ -314,9 +314,9 @@ def test_inputs_of_every_version_are_watched_by_the_leader() -> None:
     kafka = Kafka(PARTITIONS)
     leader = planner("a", kafka=kafka)
     leader.assign_group({"old": says("a"), "new": says("a", "b")})
-    assert not leader.compare_inputs_and_tell_if_changed()
+    assert not leader.mend_topics_and_compare_inputs()
     kafka.grow("b", 5)
-    assert leader.compare_inputs_and_tell_if_changed()
+    assert leader.mend_topics_and_compare_inputs()
 
 
 def test_a_version_whose_inputs_do_not_exist_is_refused_and_the_leader_goes_on() -> None:
@@ -355,6 +355,6 @@ def test_a_topic_that_two_patterns_of_another_version_match_changes_the_inputs()
     )
     assigned = leader.assign_group({"m": says("a", runs=("0_0",)), "n": other})
     assert assigned["n"].tasks != ()
-    assert not leader.compare_inputs_and_tell_if_changed()
+    assert not leader.mend_topics_and_compare_inputs()
     kafka.create_topic("p-new", 1)
-    assert leader.compare_inputs_and_tell_if_changed()
+    assert leader.mend_topics_and_compare_inputs()

@@ -100,7 +100,7 @@ def test_a_store_of_a_commit_without_an_expired_offset_is_written_again_at_once(
     world.logged.changelog_position = 7
     entries = {} if first_offset is None else to_metadata_entries("v", WindowExpiry(0, -1, 8))
     committed = {INPUT: OffsetAndMetadata(3, encode_metadata({"v": 7}, 50, entries=entries))}
-    world.stores.note_committed_times(committed)
+    world.stores.note_committed_expiry(committed)
     assert world.commit() == (7 if first_offset is None else 0)
 
 

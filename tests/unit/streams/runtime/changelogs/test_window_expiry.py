@@ -106,11 +106,11 @@ def test_expiry_goes_on_after_a_restart_as_it_was_committed() -> None:
     entries = to_metadata_entries("w", WindowExpiry(7, 11, 13))
     stores = windowed()
     committed = {INPUT: OffsetAndMetadata(3, encode_metadata({"w": 20}, 50, entries=entries))}
-    stores.note_committed_times(committed)
+    stores.note_committed_expiry(committed)
     logged = stores.logged["w"]
     assert logged.window_expiry == WindowExpiry(7, 11, 13)
     assert (logged.expiry.expired_offset, logged.expiry.stream_time_ms) == (7, 50)
-    stores.note_committed_times({INPUT: OffsetAndMetadata(3, encode_metadata({"w": 20}, 50))})
+    stores.note_committed_expiry({INPUT: OffsetAndMetadata(3, encode_metadata({"w": 20}, 50))})
     assert logged.window_expiry.expired_offset is None
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from confluent_kafka import KafkaError, KafkaException
 
-from streams.runtime.clients.admin_requests import explain_no_broker
+from streams.runtime.clients.admin_requests import create_no_broker_error
 from streams.runtime.clients.errors import NotReady
 
 LOST = KafkaException(KafkaError(KafkaError._TRANSPORT, "transport failure"))
@@ -16,7 +16,7 @@ LOST = KafkaException(KafkaError(KafkaError._TRANSPORT, "transport failure"))
 def test_another_broker_is_advised_where_nothing_listens() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        said = str(explain_no_broker(f"127.0.0.1:{unused.getsockname()[1]}", 1, LOST))
+        said = str(create_no_broker_error(f"127.0.0.1:{unused.getsockname()[1]}", 1, LOST))
     assert "transport failure" in said
     assert "start it with" in said
 
@@ -24,8 +24,8 @@ def test_another_broker_is_advised_where_nothing_listens() -> None:
 def test_no_other_broker_is_advised_beside_a_process_that_is_stopped() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:  # as the kernel does for SIGSTOP
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        said = str(explain_no_broker(f"127.0.0.1:1,{address}", 1, LOST))
-        not_ready = str(explain_no_broker(address, 1, NotReady("lists no brokers")))
+        said = str(create_no_broker_error(f"127.0.0.1:1,{address}", 1, LOST))
+        not_ready = str(create_no_broker_error(address, 1, NotReady("lists no brokers")))
     assert f"a process listens at {address}" in said
     assert "start it with" not in said
     assert "SIGSTOP" not in not_ready, "it has answered"
@@ -41,6 +41,6 @@ def test_a_process_of_this_machine_whose_queue_of_connections_is_full_is_there()
             client.connect_ex(place)
         address = f"127.0.0.1:{place[1]}"
         error = KafkaException(KafkaError(KafkaError._TRANSPORT))
-        said = str(explain_no_broker(address, 1.0, error))
+        said = str(create_no_broker_error(address, 1.0, error))
     assert f"a process listens at {address}" in said
     assert "another broker would not help" in said

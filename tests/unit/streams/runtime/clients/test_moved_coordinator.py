@@ -40,7 +40,7 @@ def moved(coordinator: Coordinator) -> MovedCoordinator:
 
 def call_for(moved: MovedCoordinator, checks: int) -> None:
     """Make a call that is checked so many times."""
-    check = moved.wrap_check_of_calls(lambda: None)
+    check = moved.wrap_check_to_raise_if_moved(lambda: None)
     for _ in range(checks):
         check()
 
@@ -91,7 +91,7 @@ def test_a_call_to_a_slow_coordinator_goes_on(
 def test_a_call_goes_on_while_it_is_not_known_where_the_coordinator_is(
     moved: MovedCoordinator, coordinator: Coordinator
 ) -> None:
-    check = moved.wrap_check_of_calls(lambda: None)
+    check = moved.wrap_check_to_raise_if_moved(lambda: None)
     for address in [None] * 3 * CHECKS + [SECOND] * (CHECKS - 1) + [None, FIRST] * CHECKS:
         coordinator.address = address
         check()
@@ -111,7 +111,7 @@ def test_what_else_ends_a_call_is_raised_first(moved: MovedCoordinator) -> None:
         raise PermissionError
 
     with pytest.raises(PermissionError):
-        moved.wrap_check_of_calls(refuse)()
+        moved.wrap_check_to_raise_if_moved(refuse)()
 
 
 class WaitingClient:

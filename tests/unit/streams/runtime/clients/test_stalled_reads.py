@@ -77,7 +77,7 @@ def test_what_moves_between_two_looks_has_not_stalled() -> None:
     assert world.poll_nothing_until(10.0) == [(10.0, {ONE: 8})]
 
 
-@pytest.mark.parametrize("event", ["note_records", "begin_anew"])
+@pytest.mark.parametrize("event", ["note_records", "reset_wait"])
 def test_records_and_added_partitions_begin_the_wait_anew(event: str) -> None:
     world = World()
     world.ends[ONE] = 9

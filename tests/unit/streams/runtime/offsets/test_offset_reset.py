@@ -236,7 +236,7 @@ def test_a_topic_made_again_is_read_from_where_the_policy_says(
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
 def test_a_repartition_topic_made_again_is_always_refused(policy: str) -> None:
     with pytest.raises(StreamsError, match="between two steps of this application are lost"):
-        resetting(policy).fetch_and_count_offsets_in_new_topics({INTERNAL: 7})
+        resetting(policy).reset_offsets_in_recreated_topics({INTERNAL: 7})
 
 
 def test_an_offset_that_names_no_id_is_taken_as_it_is(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ def test_an_offset_that_is_lost_after_its_topic_was_made_again_is_refused_as_los
 def test_the_way_out_of_a_topic_made_again_is_one_that_works_without_its_offset() -> None:
     for offset, offered in ((7, "let offset_out_of_range say"), (None, "")):
         with pytest.raises(StreamsError) as refused:
-            resetting("fail").fetch_and_count_offsets_in_new_topics({INPUT: offset})
+            resetting("fail").reset_offsets_in_recreated_topics({INPUT: offset})
         text = str(refused.value)
         assert ("let offset_out_of_range say" in text) is bool(offered)
         assert "restore-offsets MODULE:APP --made-again in`" in text

@@ -28,7 +28,7 @@ def open_metered(
 
 
 def list_counts(meter: StoreMeter) -> dict[str, int]:
-    meter.add_calls()
+    meter.add_calls_to_timings()
     meter.observe_buffer()
     return {name: each.total for name, each in meter.timings.items() if each.total}
 
@@ -110,7 +110,7 @@ def test_many_calls_have_the_average_and_the_maximum_of_those_that_are_timed() -
         clock.advance_monotonic_clock(seconds)
         return seconds
 
-    metered = calls.count_calls(take)
+    metered = calls.wrap_to_count_calls(take)
     for number in range(129):
         metered(0.5 if number % 64 == 0 else 0.1)
     calls.add_to_timings()

@@ -28,8 +28,8 @@ def test_what_was_missed_is_one_call_with_the_time_that_it_is() -> None:
     timeline = PunctuationQueue()
     timeline.add_schedule(0, 10, noted(calls, "a"))
     assert timeline.call_due(57) == 1
-    assert not timeline.follow_clock_and_tell_if_due(59)
-    assert timeline.follow_clock_and_tell_if_due(60)
+    assert not timeline.follow_clock(59)
+    assert timeline.follow_clock(60)
 
 
 def test_a_clock_that_is_set_back_delays_no_call_for_longer_than_its_interval() -> None:
@@ -37,7 +37,7 @@ def test_a_clock_that_is_set_back_delays_no_call_for_longer_than_its_interval() 
     timeline = PunctuationQueue()
     timeline.add_schedule(1_000, 1_000, noted(calls, "daily"))
     timeline.add_schedule(1_001, 10, noted(calls, "often"))
-    assert not timeline.follow_clock_and_tell_if_due(999)
+    assert not timeline.follow_clock(999)
     for now_ms in (100, 109, 110, 115, 120):
         timeline.call_due(now_ms)
     assert calls == [("often", 110), ("often", 120)]
@@ -60,7 +60,7 @@ def test_what_is_cancelled_is_not_called_and_leaves_no_time_behind() -> None:
     timeline = PunctuationQueue()
     schedule = timeline.add_schedule(0, 10, noted(calls, "a"))
     schedule.cancel()
-    assert not timeline.follow_clock_and_tell_if_due(100)
+    assert not timeline.follow_clock(100)
     assert timeline.call_due(100) == 0
     assert calls == []
     assert not timeline, "and costs nothing any more"
@@ -85,12 +85,10 @@ def test_stream_time_begins_at_once_and_the_wall_clock_after_an_interval() -> No
     punctuations = TaskPunctuations(now_ms=lambda: 1_000)
     punctuations.schedule_callback(100, lambda now_ms: None, "stream")
     punctuations.schedule_callback(100, lambda now_ms: None, "wall")
-    assert not punctuations.by_stream_time.follow_clock_and_tell_if_due(-1), (
-        "no record has come yet"
-    )
-    assert punctuations.by_stream_time.follow_clock_and_tell_if_due(0)
-    assert not punctuations.by_wall_clock.follow_clock_and_tell_if_due(1_099)
-    assert punctuations.by_wall_clock.follow_clock_and_tell_if_due(1_100)
+    assert not punctuations.by_stream_time.follow_clock(-1), "no record has come yet"
+    assert punctuations.by_stream_time.follow_clock(0)
+    assert not punctuations.by_wall_clock.follow_clock(1_099)
+    assert punctuations.by_wall_clock.follow_clock(1_100)
 
 
 @pytest.mark.parametrize(("interval_ms", "clock"), [(0, "stream"), (-5, "wall"), (10, "sun")])

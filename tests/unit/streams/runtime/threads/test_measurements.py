@@ -77,11 +77,9 @@ def test_a_latency_counts_in_its_bucket_and_in_all_that_are_larger() -> None:
 
 def test_records_are_summed_by_task_and_topic_and_seconds_by_task() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
-    measured.add_slice_and_tell_if_sampled(
-        "0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10
-    )
-    measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", 4)], 0.5, now_ms=10)
-    measured.add_slice_and_tell_if_sampled("0_1", [], 1.0, now_ms=10)
+    measured.add_slice_and_sample("0_0", [run_of("a", 1, 2), run_of("b", 3)], 0.25, now_ms=10)
+    measured.add_slice_and_sample("0_0", [run_of("a", 4)], 0.5, now_ms=10)
+    measured.add_slice_and_sample("0_1", [], 1.0, now_ms=10)
     measured.observe_slices()
     assert list_consumed(measured) == {("0_0", "a"): 3, ("0_0", "b"): 1}
     assert measured.seconds_by_task == {"0_0": 0.75, "0_1": 1.0}
@@ -91,11 +89,9 @@ def test_records_are_summed_by_task_and_topic_and_seconds_by_task() -> None:
 
 def test_dropped_records_are_counted_by_task_timers_included() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
-    measured.add_slice_and_tell_if_sampled(
-        "0_0", [run_of("a", 1, 2, 3)], 0.25, now_ms=10, dropped=2
-    )
-    measured.add_slice_and_tell_if_sampled("0_0", [], 0.25, now_ms=10, dropped=1)
-    measured.add_slice_and_tell_if_sampled("0_1", [run_of("a", 4)], 0.5, now_ms=10)
+    measured.add_slice_and_sample("0_0", [run_of("a", 1, 2, 3)], 0.25, now_ms=10, dropped=2)
+    measured.add_slice_and_sample("0_0", [], 0.25, now_ms=10, dropped=1)
+    measured.add_slice_and_sample("0_1", [run_of("a", 4)], 0.5, now_ms=10)
     measured.observe_slices()
     dropped = {task: each.dropped_total for task, each in measured.timings_by_task.items()}
     assert dropped == {"0_0": 3, "0_1": 0}
@@ -106,23 +102,21 @@ def test_dropped_records_are_counted_by_task_timers_included() -> None:
 
 def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
-    measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", 1_000, 1_900)], 0.1, now_ms=2_000)
-    measured.add_slice_and_tell_if_sampled("0_1", [run_of("a", 1_500)], 0.1, now_ms=2_000)
+    measured.add_slice_and_sample("0_0", [run_of("a", 1_000, 1_900)], 0.1, now_ms=2_000)
+    measured.add_slice_and_sample("0_1", [run_of("a", 1_500)], 0.1, now_ms=2_000)
     assert measured.latency.sum_s == 0
-    measured.drop_uncommitted("0_1")
-    measured.add_commit(now_ms=3_000)
-    measured.add_commit(now_ms=9_000)
+    measured.drop_uncommitted_slices("0_1")
+    measured.count_commit_latencies(now_ms=3_000)
+    measured.count_commit_latencies(now_ms=9_000)
     assert measured.latency.sum_s == pytest.approx(2.0)
     assert dict(measured.latency.cumulate_counts())["+Inf"] == 1
 
 
 def test_a_latency_ends_with_the_slice_where_results_can_be_read_before_the_commit() -> None:
     measured = ThreadMeasurements(latencies_at_commit=False, host=Clock())
-    measured.add_slice_and_tell_if_sampled(
-        "0_0", [run_of("a", 1_000), run_of("b", 7)], 0.1, now_ms=2_000
-    )
-    measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", -1)], 0.1, now_ms=2_000)
-    measured.add_slice_and_tell_if_sampled("0_0", [], 0.1, now_ms=2_000)
+    measured.add_slice_and_sample("0_0", [run_of("a", 1_000), run_of("b", 7)], 0.1, now_ms=2_000)
+    measured.add_slice_and_sample("0_0", [run_of("a", -1)], 0.1, now_ms=2_000)
+    measured.add_slice_and_sample("0_0", [], 0.1, now_ms=2_000)
     assert measured.latency.sum_s == pytest.approx(1.0)
     assert dict(measured.latency.cumulate_counts())["+Inf"] == 1, (
         "a record without a time has no latency"
@@ -145,7 +139,7 @@ def test_a_loop_measures_its_records_its_lags_and_its_commits(tmp_path: Path) ->
 def test_bytes_of_records_are_counted_as_kafka_streams_does() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     messages = [Message("topic", 1, b"value"), Message("topic", 2, b"with headers")]
-    measured.add_slice_and_tell_if_sampled("0_0", [(object(), messages)], 0.25, now_ms=10)
+    measured.add_slice_and_sample("0_0", [(object(), messages)], 0.25, now_ms=10)
     overhead = 8 + 8 + 4 + len("topic")
     expected = 1 + 5 + 1 + 12 + 3 + 2 * overhead
     assert measured.sources["0_0", "topic"].bytes == expected
@@ -154,26 +148,22 @@ def test_bytes_of_records_are_counted_as_kafka_streams_does() -> None:
 def test_bytes_of_many_records_are_estimated_by_some_of_them() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     many = [Message("t", 1, b"12345") for _ in range(100)]
-    measured.add_slice_and_tell_if_sampled("0_0", [(object(), many)], 0.25, now_ms=10)
+    measured.add_slice_and_sample("0_0", [(object(), many)], 0.25, now_ms=10)
     assert measured.sources["0_0", "t"].bytes == 100 * (6 + 21)
     assert len(sample_records(many)) <= SAMPLE_RECORDS
 
 
 def test_the_latency_of_a_source_is_that_of_the_first_and_the_last_record() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
-    measured.add_slice_and_tell_if_sampled(
-        "0_0", [run_of("a", 1_000, 9_999, 1_500)], 0.5, now_ms=2_500
-    )
+    measured.add_slice_and_sample("0_0", [run_of("a", 1_000, 9_999, 1_500)], 0.5, now_ms=2_500)
     read = measured.sources["0_0", "a"].latency.read_figures()
     assert (read.maximum, read.minimum) == (1.0, 0.5)
 
 
 def test_lateness_is_measured_against_the_newest_record_so_far() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock(), measures_lateness=True)
-    measured.add_slice_and_tell_if_sampled(
-        "0_0", [run_of("a", 1_000, 3_000, 2_000)], 0.1, now_ms=10
-    )
-    measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", 500)], 0.1, now_ms=10)
+    measured.add_slice_and_sample("0_0", [run_of("a", 1_000, 3_000, 2_000)], 0.1, now_ms=10)
+    measured.add_slice_and_sample("0_0", [run_of("a", 500)], 0.1, now_ms=10)
     read = measured.timings_by_task["0_0"].lateness.read_figures()
     assert read.maximum == 2.5
     assert read.average == pytest.approx((0 + 0 + 1.0 + 2.5) / 4)
@@ -182,9 +172,7 @@ def test_lateness_is_measured_against_the_newest_record_so_far() -> None:
 def test_records_that_waited_for_no_partition_are_counted_over_a_rollback() -> None:
     measured = ThreadMeasurements(latencies_at_commit=True, host=Clock())
     for count in (3, 3, 5, 2):  # the last one is of the buffer after a rollback
-        measured.add_slice_and_tell_if_sampled(
-            "0_0", [run_of("a", 1)], 0.1, now_ms=10, enforced=count
-        )
+        measured.add_slice_and_sample("0_0", [run_of("a", 1)], 0.1, now_ms=10, enforced=count)
     assert measured.timings_by_task["0_0"].enforced.sum == 7
 
 
@@ -197,7 +185,7 @@ def process_extracted(buffer: SinglePartitionQueue | PartitionGroup) -> ThreadMe
     for receive, messages in runs:
         for message in messages:
             receive(message)
-    measured.add_slice_and_tell_if_sampled("0_0", runs, 0.5, now_ms=10_000)
+    measured.add_slice_and_sample("0_0", runs, 0.5, now_ms=10_000)
     return measured
 
 
@@ -224,15 +212,13 @@ def test_large_slices_that_follow_each_other_fast_are_looked_at_now_and_then() -
     clock = Clock()
     measured = ThreadMeasurements(latencies_at_commit=True, host=clock, measures_lateness=True)
     large = [run_of("a", *range(1, SAMPLE_RECORDS + 2))]
-    assert measured.add_slice_and_tell_if_sampled("0_0", large, 0.001, now_ms=10)
-    assert not measured.add_slice_and_tell_if_sampled("0_0", large, 0.001, now_ms=10)
-    assert measured.add_slice_and_tell_if_sampled("0_1", large, 0.001, now_ms=10), "another task"
-    assert measured.add_slice_and_tell_if_sampled("0_0", [run_of("a", 1)], 0.001, now_ms=10), (
-        "few records"
-    )
-    assert measured.add_slice_and_tell_if_sampled("0_0", [], 0.001, now_ms=10), "timers alone"
+    assert measured.add_slice_and_sample("0_0", large, 0.001, now_ms=10)
+    assert not measured.add_slice_and_sample("0_0", large, 0.001, now_ms=10)
+    assert measured.add_slice_and_sample("0_1", large, 0.001, now_ms=10), "another task"
+    assert measured.add_slice_and_sample("0_0", [run_of("a", 1)], 0.001, now_ms=10), "few records"
+    assert measured.add_slice_and_sample("0_0", [], 0.001, now_ms=10), "timers alone"
     clock.advance_monotonic_clock(0.006)
-    assert measured.add_slice_and_tell_if_sampled("0_0", large, 0.001, now_ms=10)
+    assert measured.add_slice_and_sample("0_0", large, 0.001, now_ms=10)
     assert measured.sources["0_0", "a"].records == 3 * len(large[0][1]) + 1
 
 
