@@ -64,7 +64,7 @@ def _measure(
     run: Run, recorder: ClientStatisticsRecorder, settings: dict[str, Any], options: Any
 ) -> float:
     """Return the microseconds a record of one run, in processor time of this process."""
-    settings = {**recorder.settings(run.__name__), **settings}
+    settings = {**recorder.create_client_settings(run.__name__), **settings}
     began = time.process_time()
     run(settings, options.records, options.partitions)
     spent_us: float = 1e6 * (time.process_time() - began) / options.records

@@ -153,7 +153,7 @@ _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ThreadMeasurements, "count_commit_latencies", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
     (StepMeasurements, "measure_next_record", _do_nothing),
-    (ClientStatisticsRecorder, "settings", lambda self, client_id: {}),
+    (ClientStatisticsRecorder, "create_client_settings", lambda self, client_id: {}),
     (task_creator, "meter_store", _create_meter_alone),
 )
 """The attributes that are replaced in a worker without metrics: owner, name and replacement."""

@@ -22,7 +22,7 @@ from streams.command_options import exit_on_user_error
 from streams.errors import StreamsError
 from streams.graph.nodes import SinkNode, SourceNode
 from streams.processes.broker_connector import BROKER_WAIT_S
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.embedded import find_or_start_bootstrap_servers
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.config import load_config
 
@@ -114,7 +114,7 @@ def main(
     chosen = example(name)
     with exit_on_user_error():
         config = load_settings(bootstrap_servers, state_dir)
-        servers = resolve_bootstrap_servers(config)
+        servers = find_or_start_bootstrap_servers(config)
         topics = [*chosen.sources(), *chosen.sinks()]
         # Records have the times that the example gives them: retention must not delete them.
         settings = {topic: {"retention.ms": "-1"} for topic in topics}

@@ -16,7 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from examples.feed import Servers, State, example, load_settings
 from streams.command_options import exit_on_user_error
 from streams.errors import ConfigError, StreamsError
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.embedded import find_or_start_bootstrap_servers
 
 _WAIT_S = 10.0
 
@@ -75,7 +75,7 @@ def main(
 ) -> None:
     """Print the committed records that an example has written so far."""
     with exit_on_user_error():
-        servers = resolve_bootstrap_servers(load_settings(bootstrap_servers, state_dir))
+        servers = find_or_start_bootstrap_servers(load_settings(bootstrap_servers, state_dir))
         for topic, sink in example(name).sinks().items():
             messages = read(servers, topic)
             print(f"{topic}: {len(messages)} records")

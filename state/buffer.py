@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from typing import TypeAlias
 
 from state.buffered_change import (
     BufferedChange,
@@ -37,6 +38,8 @@ from state.keys import TIME_MAX, KeyBytes, pack_time, unpack_time
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
+
+MinTimeMs: TypeAlias = int
 
 _TIME_BYTES = 8
 _ENTRY_BYTES = 500
@@ -97,7 +100,7 @@ class BufferStore(DiskBackedStore):
         old_value: bytes | None,
         new_value: bytes | None,
         origin: RecordOrigin,
-    ) -> int:
+    ) -> MinTimeMs:
         """Buffer a change of `key` until `time_ms`; return when the first buffered change leaves.
 
         A change of the key that is buffered already is replaced: the new one keeps its time and its

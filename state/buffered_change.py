@@ -118,20 +118,20 @@ def decode_change(data: bytes) -> tuple[BufferedChange, NextIndex]:
     """
     try:
         timestamp_ms, offset = _unpack_times(data)
-        topic, at = _read_sized(data, 16)
+        topic, at = _decode_with_size(data, 16)
         (partition,), (count,) = _unpack_int(data, at), _unpack_int(data, at + 4)
         at += 8
         headers = []
         for _ in range(count):  # Kafka's old versions wrote -1 for none
-            name, at = _read_sized(data, at)
-            value, at = _read_sized(data, at)
+            name, at = _decode_with_size(data, at)
+            value, at = _decode_with_size(data, at)
             headers.append(((name or b"").decode(), value))
-        prior, at = _read_sized(data, at)
+        prior, at = _decode_with_size(data, at)
         if _unpack_int(data, at)[0] == _AS_PRIOR:
             old, at = prior, at + 4
         else:
-            old, at = _read_sized(data, at)
-        new, at = _read_sized(data, at)
+            old, at = _decode_with_size(data, at)
+        new, at = _decode_with_size(data, at)
     except struct.error as error:
         raise ValueError(f"{len(data)} bytes are no buffered change: {error}") from error
     origin = RecordOrigin(timestamp_ms, offset, partition, (topic or b"").decode(), tuple(headers))
@@ -142,7 +142,7 @@ def _encode_with_size(value: bytes | None) -> bytes:
     return _NO_VALUE if value is None else _pack_int(len(value)) + value
 
 
-def _read_sized(data: bytes, position: int) -> tuple[bytes | None, NextIndex]:
+def _decode_with_size(data: bytes, position: int) -> tuple[bytes | None, NextIndex]:
     (size,) = _unpack_int(data, position)
     position += 4
     if size == _NOTHING:

@@ -163,7 +163,7 @@ class ObjectCache:
         if self._bytes_read > self._slack_bytes:  # looking at all stores takes longer than a read
             self.drop_oldest_to_budget()
 
-    def advance_commit_count(self) -> None:
+    def count_commit_and_evict(self) -> None:
         """Count a commit and evict to the budget.
 
         A store calls this after it has put what it committed into its cache.

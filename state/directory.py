@@ -246,7 +246,7 @@ class StateDirectory:
             stores: dict[int, frozenset[str]] = {}
             for task in self.list_tasks():
                 number = int(task.partition("_")[0])
-                stores[number] = stores.get(number, frozenset()) | self.store_names(task)
+                stores[number] = stores.get(number, frozenset()) | self.list_store_names(task)
             return {n: SubtopologyContents(frozenset(), each) for n, each in stores.items() if each}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
@@ -266,7 +266,7 @@ class StateDirectory:
         """Return the names of the tasks that have a directory, in order."""
         return sorted(each.name for each in self.path.iterdir() if is_task_directory(each.name))
 
-    def store_names(self, task_name: str) -> frozenset[str]:
+    def list_store_names(self, task_name: str) -> frozenset[str]:
         """Return the names of the stores that have a directory in that of a task."""
         try:
             return frozenset(
@@ -275,14 +275,14 @@ class StateDirectory:
         except FileNotFoundError:
             return frozenset()
 
-    def global_store_path(self, slot: int, store_name: str) -> Path:
+    def build_global_store_path(self, slot: int, store_name: str) -> Path:
         """Return the path at which the worker of a slot keeps its own copy of a global table."""
         return self.path / f"process-{slot}" / "global" / store_name
 
-    def store_path(self, task_name: str, store_name: str) -> Path:
+    def build_store_path(self, task_name: str, store_name: str) -> Path:
         return self.path / task_name / store_name
 
-    def former_store_path(self, task_name: str, store_name: str) -> Path:
+    def build_former_store_path(self, task_name: str, store_name: str) -> Path:
         """Return the path to which a store is moved whose task went on elsewhere."""
         return self.path / f"former-{task_name}-{store_name}"
 

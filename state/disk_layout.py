@@ -35,12 +35,12 @@ def read_checkpoint_or_hold_disk_back(
         return disk, checkpoint
     reason = (
         "its kind, its retention or its grace was changed "
-        f"(on disk {_layout_or_key_value(checkpoint)}, now {layout or 'key-value'})"
+        f"(on disk {_get_layout_or_default(checkpoint)}, now {layout or 'key-value'})"
     )
     return HeldBackDisk(disk, store_name, reason), None
 
 
-def _layout_or_key_value(checkpoint: StoreCheckpoint) -> str:
+def _get_layout_or_default(checkpoint: StoreCheckpoint) -> str:
     return checkpoint.layout or "key-value"
 
 

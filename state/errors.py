@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from state.shown_values import hide_values, quote_value, read_text
+from state.shown_values import hide_values, quote_value, read_text_safely
 
 _NOT_TEXT = re.compile(r"descriptor 'encode' for 'str' objects doesn't apply to an? '(.*)' object")
 """What `str.encode` says of an object that is no str: it is the string serde itself."""
@@ -41,7 +41,7 @@ class EarlierWriteRefused(StoreSerdeError):
 
 def describe_serde_error(error: Exception) -> str:
     """Return the message of a serde's error, with a hint where it was given no str."""
-    text = read_text(error)
+    text = read_text_safely(error)
     if found := _NOT_TEXT.fullmatch(text):
         return (
             f"the string serde takes str, got {found[1]}: convert it, or give the serde of "

@@ -110,7 +110,7 @@ class ProcessFileLock:
             else:
                 raise StateError(f"{path} can't be locked: it is removed again and again")
             os.ftruncate(self._file, 0)
-            lines = (os.getpid(), _process_command(), owner, os.uname().nodename)
+            lines = (os.getpid(), _read_own_command_line(), owner, os.uname().nodename)
             os.pwrite(self._file, "".join(f"{each}\n" for each in lines).encode(), 0)
         except BlockingIOError as error:
             holder = _describe_holder(os.pread(self._file, 1_000, 0))
@@ -157,7 +157,7 @@ class ProcessFileLock:
             os.close(file)
 
 
-def _process_command() -> str:
+def _read_own_command_line() -> str:
     """Return the command line of this process, as it was given to Python."""
     command = " ".join(sys.orig_argv).encode(errors="replace").decode(errors="replace")
     return " ".join(command.split())[:_COMMAND_CHARS]

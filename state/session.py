@@ -76,7 +76,7 @@ class SessionStore(SessionLayout[V]):
 
         Set its `value` and `timestamp_ms`: it counts as written. `dropped` counts an expired one.
         """
-        return self.take_entry_for_merged(self._serialize_key(session.key), None, session)
+        return self.get_merged_entry_for_update(self._serialize_key(session.key), None, session)
 
     def remove(self, session: Windowed[Any], timestamp_ms: int | None = None) -> None:
         """Remove the session that has this key, start and end."""
@@ -155,8 +155,8 @@ class SessionStore(SessionLayout[V]):
     ) -> tuple[KeyBytes, dict[DiskKey, StoreEntry[Windowed[Any], V]]]:
         """Return the bytes of `key`, and the sessions that `find_sessions` yields.
 
-        These are entries for reading, by their keys on disk, oldest first, and what `remove_merged`
-        and `take_entry_for_merged` need.
+        These are entries for reading, by their keys on disk, oldest first, and what
+        `remove_merged_session` and `get_merged_entry_for_update` need.
         """
         key_bytes = self._serialize_key(key)
         recent = self._find_recent_windows_or_begin_keeping(earliest_end_ms, latest_start_ms)
@@ -170,7 +170,7 @@ class SessionStore(SessionLayout[V]):
             for session, value in found
         }
 
-    def remove_merged(
+    def remove_merged_session(
         self, disk_key: bytes, found_entry: StoreEntry[Windowed[Any], V], timestamp_ms: int
     ) -> StoreEntry[Windowed[Any], V]:
         """Remove a session that `find_sessions_to_merge` has found, and return its entry."""
@@ -187,7 +187,7 @@ class SessionStore(SessionLayout[V]):
         held.value, held.timestamp_ms = None, timestamp_ms
         return held
 
-    def take_entry_for_merged(
+    def get_merged_entry_for_update(
         self,
         key_bytes: bytes,
         merged_disk_keys: Container[bytes] | None,

@@ -53,7 +53,7 @@ def read_repr_safely(value: object) -> str:
         return f"<{type(value).__name__}, whose repr raises {type(error).__name__}>"
 
 
-def read_text(value: object) -> str:
+def read_text_safely(value: object) -> str:
     """Return the text of a value or an error; its type, where a user's `__str__` raises."""
     try:
         return str(value)
@@ -90,7 +90,9 @@ def hide_values(text: str, error: BaseException, *values: object) -> str:
     shown = _SHOWN.get()
     if shown is ShownValues.FULL or getattr(error, "is_always_shown", False):
         return text
-    own_texts = sorted({read_repr_safely(error), read_text(error)} - {""}, key=len, reverse=True)
+    own_texts = sorted(
+        {read_repr_safely(error), read_text_safely(error)} - {""}, key=len, reverse=True
+    )
     if shown is ShownValues.NONE:
         name = type(error).__name__
         for own in own_texts:
@@ -116,7 +118,7 @@ def _index_parts_by_text(values: tuple[object, ...]) -> dict[str, object]:
     parts: dict[str, object] = {}
     for value in values:
         for part in _list_parts(value):
-            parts.setdefault(read_text(part), part)
+            parts.setdefault(read_text_safely(part), part)
             parts.setdefault(read_repr_safely(part), part)
             if len(parts) > _PARTS_MAX:
                 break
@@ -133,11 +135,13 @@ def _replace_parts_by_sizes(text: str, parts: dict[str, object]) -> str:
     if not present:
         return text
     return re.sub(
-        "|".join(map(_match_word, present)), lambda found: quote_value(parts[found[0]]), text
+        "|".join(map(_build_part_pattern, present)),
+        lambda found: quote_value(parts[found[0]]),
+        text,
     )
 
 
-def _match_word(part: str) -> str:
+def _build_part_pattern(part: str) -> str:
     """Return the regular expression of a part: quoted text as it is, else as a whole word."""
     is_quoted = part[:1] in "'\"b" and part[-1:] in "'\""
     return re.escape(part) if is_quoted else rf"(?<!\w){re.escape(part)}(?!\w)"

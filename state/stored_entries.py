@@ -42,7 +42,7 @@ class StoredEntry(NamedTuple):
     value: bytes | None
 
 
-def find_kind(layout: str) -> str:
+def find_store_kind(layout: str) -> str:
     """Return the kind of store that has a layout, as a checkpoint names it: of `STORE_KINDS`."""
     first_word = layout.partition(" ")[0]
     return _KINDS_BY_LAYOUT.get(first_word, first_word)

@@ -188,7 +188,7 @@ class TransactionalStore(DiskBackedStore, Generic[K, V]):
             )
         else:
             self._cached.evict_all()
-        self._cache.advance_commit_count()
+        self._cache.count_commit_and_evict()
         self._begin_transaction()
 
     def rollback_transaction(self) -> None:

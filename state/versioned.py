@@ -276,7 +276,7 @@ class VersionedStore(DiskBackedStore, Generic[V]):
         self._committed_stream_time_ms = self._stream_time_ms
         for encoded, entry in self._latest_written.items():
             self._cache_latest_version(encoded, entry)
-        self._cache.advance_commit_count()
+        self._cache.count_commit_and_evict()
         if self.ended_rewrite is not None:
             self._rewrite = None
         self._begin_transaction()

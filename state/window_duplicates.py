@@ -62,7 +62,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         self._recent_budget = recent_windows or RecentWindowsBudget(0)
         self._recent = self._recent_budget.add_store(settings.window_size_ms)
         self._keeps_recent = recent_windows is not None
-        self._restart_recent()
+        self._forget_recent_entries()
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
@@ -116,7 +116,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         """Discard the transaction's writes, and go back to the committed sequence number."""
         super().rollback_transaction()
         self._sequence = self._committed_sequence
-        self._restart_recent()
+        self._forget_recent_entries()
 
     def replay_changelog(
         self, entries: Iterable[ChangelogEntry], checkpoint: StoreCheckpoint
@@ -124,7 +124,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         """Replay changelog entries into the store; restore the sequence number of duplicates."""
         super().replay_changelog(entries, checkpoint)
         self._restore_sequence(checkpoint)
-        self._restart_recent()
+        self._forget_recent_entries()
 
     def close(self) -> None:
         """Release the disk and the memory; what was not committed is lost."""
@@ -142,7 +142,7 @@ class DuplicatesWindowStore(WindowStore[V]):
         """Compare sizes with `limit` alone: each value is serialised as it is put in any case."""
         DiskBackedStore.serialize_early(self, on_refused, limit)
 
-    def _restart_recent(self) -> None:
+    def _forget_recent_entries(self) -> None:
         """Forget the entries in memory: those that are read from now on are newer than the disk."""
         self._recent.restart(self._stream_time_ms + 1 if self._keeps_recent else TIME_MAX)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 from streams.common.call_hints import explain_calls
 from streams.common.names import check_application_id, check_step_name
 from streams.common.user_code import describe_import_error
-from streams.common.user_module import import_user_module, refuse_to_run
+from streams.common.user_module import import_user_module, refuse_run_during_import
 from streams.dsl.builder import InternalStreamsBuilder
 from streams.dsl.global_table import GlobalTable, create_global_table
 from streams.dsl.kafka_streams_names import compose_missing_method_hint
@@ -46,7 +46,7 @@ from streams.settings.config import StreamsConfig, load_config
 from streams.settings.exception_handlers import check_dead_letter_topics
 from streams.settings.keywords import StreamsSettings
 from streams.settings.optimizations import parse_optimizations
-from streams.settings.properties_file import check_application_id_of
+from streams.settings.properties_file import check_application_id_of_file
 from streams.settings.timestamp_extractors import TimestampExtractor, TimestampPolicyName
 from streams.topics import TopicPattern
 from streams.topology.build import Topology, build_topology
@@ -104,7 +104,7 @@ class App(QueryRegistration):
     def configure(self, file: str | Path | None, **flags: Any) -> None:
         """Apply the command line's settings: `flags` above those given before, and `file` below."""
         file = None if file is None else Path(file)
-        check_application_id_of(file, self.application_id)
+        check_application_id_of_file(file, self.application_id)
         self.config = load_config(file, flags, **self._given_settings)
 
     @overload
@@ -308,7 +308,7 @@ class App(QueryRegistration):
         the application has run before. A start that fails stops the embedded broker that it has
         started. Raises BrokerUnavailable; ConfigError for a command.
         """
-        refuse_to_run()
+        refuse_run_during_import()
         self.schema_registry.check_settings()
         is_given_up = (lambda: False) if wait_for_broker else None
         with OwnBroker(self.config, self.application_id) as broker:
@@ -333,7 +333,7 @@ class App(QueryRegistration):
         commit and leave within shutdown_timeout_ms; at once at a second signal. Raises ConfigError
         while a command imports the module.
         """
-        refuse_to_run()  # outside of try, which would end the process: the command reports it
+        refuse_run_during_import()  # outside of try, which ends the process: a command reports it
         try:
             configure_logging(self.config.log_level, self.config.log_format)
             if not isinstance(workers, int) or workers < 1:

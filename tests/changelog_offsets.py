@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from streams.commands.cluster_clients import ClusterClients
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.membership.group_offsets import fetch_group_offsets
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.runtime.offsets.offset_metadata import decode_metadata, encode_metadata
 from streams.settings.config import load_config
 from streams.topology.build import Topology
@@ -74,7 +74,7 @@ def _fetch_offsets(servers: str, group: str) -> Mapping[Partition, OffsetAndMeta
     process of a benchmark with SIGSEGV.
     """
     config = load_config(bootstrap_servers=servers)
-    clients = ClusterClients(config, find_cluster(config))
+    clients = ClusterClients(config, find_or_start_cluster(config))
     return clients.ask_brokers(
         lambda open_connection: fetch_group_offsets(
             open_connection, group, None, require_stable=False

@@ -32,7 +32,7 @@ class UnflushedReason(StrEnum):
     REFUSED = "as they can't be written"
 
     @property
-    def refuge(self) -> str:
+    def remaining_copy(self) -> str:
         """Return where what was committed is nevertheless."""
         if self is UnflushedReason.FILES_REMOVED:
             return "what was committed is in their changelogs, from which a new start restores it"
@@ -61,7 +61,7 @@ class UnflushedStores:
                 len(stores),
                 reason,
                 stores[0],
-                reason.refuge,
+                reason.remaining_copy,
             )
 
 

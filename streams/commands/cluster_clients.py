@@ -33,7 +33,7 @@ from streams.membership.connection import (
 from streams.membership.connection_check import CHECK_TIMEOUT_S
 from streams.membership.server_rotation import ServerRotation
 from streams.membership.streams.group_listing import list_streams_groups
-from streams.processes.cluster import Cluster, find_cluster
+from streams.processes.cluster import Cluster, find_or_start_cluster
 from streams.processes.embedded import require_embedded_broker
 from streams.runtime.clients import Admin, KafkaClientSupplier, StreamsProducer
 from streams.runtime.clients.cluster_admin import ClusterAdmin, GroupListing
@@ -175,7 +175,7 @@ def connect_clients(
         state_dir=config.state_dir,
         has_connection_in_code=False,
     )
-    return ClusterClients(config, find_cluster(config, check_timeout_s))
+    return ClusterClients(config, find_or_start_cluster(config, check_timeout_s))
 
 
 @contextmanager

@@ -40,7 +40,7 @@ def create_topics(
     """Create topics for an application to read and write; those that exist stay as they are."""
     from streams.command_lines import note_invocation
     from streams.commands.cluster_clients import BROKER_WAIT_S
-    from streams.processes.cluster import find_cluster
+    from streams.processes.cluster import find_or_start_cluster
     from streams.runtime.clients import KafkaClientSupplier
     from streams.settings.command_line import read_connection
     from streams.settings.config import load_config
@@ -56,7 +56,7 @@ def create_topics(
             connection_file=connection,
         )
         topic_settings = _parse_topic_settings(settings or ())
-        cluster = find_cluster(found)
+        cluster = find_or_start_cluster(found)
         servers = cluster.bootstrap_servers
         admin = KafkaClientSupplier("millrace", found, servers, cluster.security).create_admin(
             retry_s=BROKER_WAIT_S

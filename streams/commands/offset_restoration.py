@@ -357,9 +357,7 @@ class Restoration:
         former = [
             decode_metadata(h.metadata) for p, h in own.items() if p.topic not in self._inputs
         ]
-        return bool(former) and not any(
-            each.was_committed_with_input(partition.topic) for each in former
-        )
+        return bool(former) and not any(each.was_committed_with(partition.topic) for each in former)
 
     def _was_partition_added_later(self, partition: Partition) -> bool:
         """Return whether offsets of the topic say that it did not have this partition at first."""

@@ -44,7 +44,7 @@ from streams.common.exit_status import ExitStatus
 from streams.common.topic_partitions import CommittedOffsets
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.runtime.assigning.topology_to_send import describe_sent_settings
 from streams.runtime.clients import KafkaClientSupplier
 from streams.settings.command_line import read_connection
@@ -188,7 +188,7 @@ def _review_cluster(topology: Topology, config: StreamsConfig) -> _ClusterReview
     Raises ConfigError if no broker answers.
     """
     note_invocation(bootstrap_servers=config.bootstrap_servers, state_dir=config.state_dir)
-    cluster = find_cluster(config)
+    cluster = find_or_start_cluster(config)
     servers = cluster.bootstrap_servers
     admin = KafkaClientSupplier("millrace", config, servers, cluster.security).create_admin()
     counts = admin.fetch_partition_counts_at_start(BROKER_WAIT_S)

@@ -190,7 +190,7 @@ def _inspect_store_on_disk(store: StoreOnDisk) -> dict[str, Any]:
     from state.errors import DirectoryLocked
     from state.locks import exclude_owner
     from state.rocksdb import open_read_only
-    from state.stored_entries import count_entries, find_kind
+    from state.stored_entries import count_entries, find_store_kind
     from streams.commands.records import format_time
 
     row: dict[str, Any] = dict.fromkeys((*_COLUMNS, "entries_estimated"))
@@ -204,7 +204,7 @@ def _inspect_store_on_disk(store: StoreOnDisk) -> dict[str, Any]:
             disk = open_read_only(store.path)
             try:
                 checkpoint = disk.read_checkpoint()
-                kind = find_kind("" if checkpoint is None else checkpoint.layout)
+                kind = find_store_kind("" if checkpoint is None else checkpoint.layout)
                 entries, is_exact = count_entries(kind, disk, COUNTED_ENTRIES_MAX)
                 row |= {"entries": entries, "entries_estimated": not is_exact}
             finally:
@@ -226,14 +226,14 @@ def _read_entries(stores: list[StoreOnDisk]) -> Iterator[tuple[OwnerFields, Any]
     from state.errors import StateError
     from state.locks import exclude_owner
     from state.rocksdb import open_read_only
-    from state.stored_entries import decode_disk_entry, find_kind
+    from state.stored_entries import decode_disk_entry, find_store_kind
 
     for store in stores:
         with exclude_owner(store.lock):
             disk = open_read_only(store.path)
             try:
                 checkpoint = disk.read_checkpoint()
-                kind = find_kind("" if checkpoint is None else checkpoint.layout)
+                kind = find_store_kind("" if checkpoint is None else checkpoint.layout)
                 for key, value in disk.range(None, None):
                     entry = decode_disk_entry(kind, key, value)
                     if entry is not None:

@@ -314,7 +314,7 @@ class _Owners(NamedTuple):
 
 def _map_producers_to_transactional_ids(clients: ClusterClients) -> _Owners:
     """Return the transactional id of each producer that a coordinator has a transaction of."""
-    from streams.membership.transactions import find_listing_gap
+    from streams.membership.transactions import explain_incomplete_listing
 
     undescribed: list[str] = []
     rows = _list_transaction_rows(
@@ -323,7 +323,7 @@ def _map_producers_to_transactional_ids(clients: ClusterClients) -> _Owners:
         on_undescribed=lambda each, error: undescribed.append(f"{each!r} ({error})"),
     )
     by_producer = {row["producer_id"]: row["transactional_id"] for row in rows}
-    return _Owners(by_producer, undescribed, clients.ask_brokers(find_listing_gap))
+    return _Owners(by_producer, undescribed, clients.ask_brokers(explain_incomplete_listing))
 
 
 def _list_open_transactions_of_topic(clients: ClusterClients, topic: str) -> list[dict[str, Any]]:

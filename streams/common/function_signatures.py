@@ -27,7 +27,7 @@ def format_lambda(argument_names: Sequence[str]) -> str:
     return f"lambda {', '.join(argument_names)}: ..." if argument_names else "lambda: ..."
 
 
-def check_called_setting(function: Callable[..., Any], *argument_names: str) -> None:
+def check_setting_function(function: Callable[..., Any], *argument_names: str) -> None:
     """Check the function of a setting, which is called with `argument_names` by position.
 
     Raises ValueError if it can't take them, or is async: nobody awaits its result.

@@ -26,9 +26,10 @@ _importing = _Importing()
 
 
 def import_user_module(name: str) -> ModuleType:
-    """Import the module `name` and return it; meanwhile `refuse_to_run` raises in this thread.
+    """Import the module `name` and return it.
 
-    Raises ConfigError if a module beside it hides a package of Millrace, and what the import does.
+    Meanwhile `refuse_run_during_import` raises in this thread. Raises
+    ConfigError if a module beside it hides a package of Millrace, and what the import does.
     """
     hidden = describe_hidden_package()
     if hidden is not None:
@@ -41,7 +42,7 @@ def import_user_module(name: str) -> ModuleType:
         _importing.module_name = before
 
 
-def refuse_to_run() -> None:
+def refuse_run_during_import() -> None:
     """Raise ConfigError with the line at fault if this thread imports a module for a command."""
     name = _importing.module_name
     if name is None:

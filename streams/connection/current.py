@@ -33,7 +33,9 @@ class CurrentSecurity:
         self._refusal = ""
         self._usable_from_version = 0
 
-    def replace(self, security: ConnectionSecurity, *, is_old_refused: bool = False) -> None:
+    def replace_security(
+        self, security: ConnectionSecurity, *, is_old_refused: bool = False
+    ) -> None:
         """Let all clients and connections that are made from now on use `security`.
 
         `is_old_refused`: brokers have refused what it replaces.

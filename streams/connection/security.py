@@ -60,7 +60,7 @@ class ConnectionSecurity:
         """Begin a SASL exchange. Raises what `sasl.begin_sasl_exchange` raises."""
         return begin_sasl_exchange(self.settings, self.tokens)
 
-    def librdkafka_settings(self) -> dict[str, Any]:
+    def build_librdkafka_settings(self) -> dict[str, Any]:
         """Return the settings for a client of librdkafka.
 
         Raises: ConfigError.

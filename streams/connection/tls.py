@@ -97,12 +97,15 @@ def _load_client_certificate(context: ssl.SSLContext, settings: ConnectionSettin
     def explain(error: OSError) -> str:
         return _explain_key(error, is_encrypted=was_asked)
 
-    certificate, key = _open_pem(settings, "ssl.certificate"), _open_pem(settings, "ssl.key")
+    certificate, key = (
+        _get_or_write_pem_path(settings, "ssl.certificate"),
+        _get_or_write_pem_path(settings, "ssl.key"),
+    )
     with _raise_tls_refusals_as_config_errors("ssl.key.location or ssl.key.pem", hint=explain):
         context.load_cert_chain(certificate, key, password=answer)
 
 
-def _open_pem(settings: ConnectionSettings, subject: str) -> str:
+def _get_or_write_pem_path(settings: ConnectionSettings, subject: str) -> str:
     """Return the path of a certificate or key, with text of the settings in a private file."""
     if path := settings.get(f"{subject}.location"):
         with _raise_tls_refusals_as_config_errors(f"{subject}.location", path):

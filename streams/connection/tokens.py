@@ -87,7 +87,7 @@ class TokenSource:
         """Fetch a token from the user's function or the provider."""
         if self._callback is None:
             return _request_token(self._settings, self._tls)
-        return _call_function(self._callback, self._settings)
+        return _call_token_callback(self._callback, self._settings)
 
 
 def load_token_callback(settings: ConnectionSettings) -> Callable[[str], Any] | None:
@@ -123,7 +123,7 @@ def name_token_callback(callback: Callable[[str], Any]) -> str:
     return f"{module}:{name}"
 
 
-def _call_function(callback: Callable[[str], Any], settings: ConnectionSettings) -> Token:
+def _call_token_callback(callback: Callable[[str], Any], settings: ConnectionSettings) -> Token:
     """Call the user's function for a token."""
     try:
         value, ends_at_s, *more = callback(str(settings.get("sasl.oauthbearer.config", "")))
@@ -204,12 +204,12 @@ def _create_endpoint_context(settings: ConnectionSettings) -> ssl.SSLContext | N
     if not str(settings.get("sasl.oauthbearer.token.endpoint.url", "")).startswith("https:"):
         return None
     try:
-        return create_tls_context(_endpoint_settings(settings))
+        return create_tls_context(_select_endpoint_settings(settings))
     except ConfigError as error:
         raise ConfigError(str(error).replace("ssl.ca.", "https.ca.")) from None
 
 
-def _endpoint_settings(settings: ConnectionSettings) -> ConnectionSettings:
+def _select_endpoint_settings(settings: ConnectionSettings) -> ConnectionSettings:
     """Return the TLS settings for the token endpoint."""
     renamed = {"https.ca.location": "ssl.ca.location", "https.ca.pem": "ssl.ca.pem"}
     return ConnectionSettings(

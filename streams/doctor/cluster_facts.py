@@ -144,7 +144,7 @@ class ClusterFacts:
         """
         if TRANSACTIONS_TOPIC not in self.description().topics:
             return f"{TRANSACTIONS_TOPIC} is not there, or this user may not describe it"
-        return self.clients().ask_brokers(transactions.find_listing_gap)
+        return self.clients().ask_brokers(transactions.explain_incomplete_listing)
 
     def list_open_producers(self, partitions: Sequence[Partition]) -> Sequence[OpenProducer]:
         """Return the producers with an open transaction in these partitions, by their logs."""

@@ -15,7 +15,7 @@ from streams.membership.group_offsets import fetch_offsets
 from streams.membership.transactions import describe_transactions
 from streams.monitoring.scraped_figures import Scrape
 from streams.processes.broker_start import METRICS_PORT_FILE
-from streams.processes.embedded import broker_directory
+from streams.processes.embedded import build_broker_path
 from streams.settings.config import EMBEDDED, StreamsConfig
 
 _KEY_IS_TRANSACTIONAL_ID = 1
@@ -68,7 +68,7 @@ def scrape_embedded_broker(config: StreamsConfig) -> Scrape | None:
     port = config.broker_metrics_port
     if port is None:
         try:
-            port = int((broker_directory(config.state_dir) / METRICS_PORT_FILE).read_text())
+            port = int((build_broker_path(config.state_dir) / METRICS_PORT_FILE).read_text())
         except (OSError, ValueError):
             return None
     return fetch_scrape(f"127.0.0.1:{port}")

@@ -179,7 +179,9 @@ class InternalStreamsBuilder:
         the step keeps windows, and `retention=` has a meaning. Raises TopologyError.
         """
         declared = (
-            Store.default(store) if isinstance(store, str) else name_default_store(store, step)
+            Store.default(store)
+            if isinstance(store, str)
+            else get_store_or_default_name(store, step)
         )
         if not isinstance(declared, Store):
             raise TopologyError(f"step {step!r}: store={store!r} is neither a Store nor a name")
@@ -191,7 +193,7 @@ class InternalStreamsBuilder:
         return store.name
 
 
-def name_default_store(store: str | Store | None, step: str) -> str | Store:
+def get_store_or_default_name(store: str | Store | None, step: str) -> str | Store:
     """Return the store or its name as a user gave it; without one, the name after `step`.
 
     A name that is empty is no missing one: it is refused where the store is declared.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from state.windowed import Windowed
 from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import refuse_wrong_arguments
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import TABLE_STORE_KINDS, Table
@@ -104,7 +104,7 @@ class Cogrouped(DslBase, Generic[K, A]):
         check_returns_aggregate(step, initializer, *(each for _, each in self._groups))
         _require_aggregate_serde(step, value, store)
         key = self.require_key_serde(step)
-        store_or_name = name_default_store(store, step)
+        store_or_name = get_store_or_default_name(store, step)
         spec = builder.declare_own_store(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)
 
         def create_operator(view: TableView, aggregator: Aggregator) -> Operator:

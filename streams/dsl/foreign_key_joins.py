@@ -189,7 +189,7 @@ class _ForeignKeyJoin:
         self.builder.graph.copartitioned.append((self._right._node, subscriptions))
         graph = self.builder.graph
         spec = StoreSpec(
-            name=graph.replace_internal_name(
+            name=graph.resolve_internal_name(
                 self._name_step("SUBSCRIPTION-STATE-STORE", "subscription-store")
             ),
             key=serdes.bytes,
@@ -266,7 +266,7 @@ class _ForeignKeyJoin:
     def _name_topic(self, kind: str, suffix: str) -> str:
         """Return the name of an internal topic, of which `internal_names` may have another."""
         base = self._name_step(kind, suffix)
-        name = self.builder.graph.replace_internal_name(f"{base}-topic")
+        name = self.builder.graph.resolve_internal_name(f"{base}-topic")
         return f"{self.builder.application_id}-{name}"
 
     def _add_sink(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name
 from streams.dsl.kafka_streams_names import DslBase
 from streams.graph.materialized import Store
 from streams.graph.nodes import GlobalTableSpec, StoreSpec
@@ -61,7 +61,7 @@ def create_global_table(
 ) -> GlobalTable[Any, Any]:
     """Declare a global table and return it. Raises TopologyError for invalid serdes or store."""
     step = builder.graph.choose_step_name("KSTREAM-GLOBALTABLE", name)
-    kept = builder.create_store_spec(name_default_store(store, step), step, key, value)
+    kept = builder.create_store_spec(get_store_or_default_name(store, step), step, key, value)
     table = GlobalTableSpec(name=step, topic=topic, store=kept)
     builder.graph.declare_global_table(table)
     return GlobalTable(builder, GlobalTableView(table))

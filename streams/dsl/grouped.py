@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import refuse_wrong_arguments
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name, require_serde
 from streams.dsl.cogrouped import Cogrouped, check_cogroup
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
@@ -209,7 +209,7 @@ class Grouped(DslBase, Generic[K, V]):
         builder = self._builder
         step = builder.graph.choose_step_name(kind, name)
         key = require_serde(self._key, "key", step)
-        store_or_name = name_default_store(store, step)
+        store_or_name = get_store_or_default_name(store, step)
         spec = builder.declare_own_store(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)
         parent = self._node
         if self._rekeyed:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import refuse_wrong_arguments
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name, require_serde
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import TABLE_STORE_KINDS, Table, refuse_expiring_rows
@@ -152,7 +152,7 @@ class GroupedTable(DslBase, Generic[K, V]):
         """Add an aggregation behind a repartition topic and return its table."""
         builder = self._builder
         step = builder.graph.choose_step_name(kind, name)
-        store_or_name = name_default_store(store, step)
+        store_or_name = get_store_or_default_name(store, step)
         spec = builder.declare_own_store(
             store_or_name, step, self._key, value, kinds=TABLE_STORE_KINDS
         )

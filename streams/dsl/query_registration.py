@@ -45,11 +45,13 @@ class QueryRegistration:
             raise TopologyError(f"the query {name!r} is registered twice: give it another name")
         if merge is not None:
             check_callable(f"merge of query {name}", merge)
-            _check_parameter(f"merge of query {name}", merge, "the results of all tasks")
+            _check_takes_positional_argument(
+                f"merge of query {name}", merge, "the results of all tasks"
+            )
 
         def register_function(function: F) -> F:
             check_callable(f"query {name}", function)
-            _check_parameter(f"query {name}", function, "a view of the store")
+            _check_takes_positional_argument(f"query {name}", function, "a view of the store")
             self._queries[name] = StoreQuery(name, store, function, merge or list_results)
             return function
 
@@ -72,7 +74,7 @@ class QueryRegistration:
         return replace(topology, queries=tuple(self._queries.values()))
 
 
-def _check_parameter(step: str, function: Callable[..., Any], given: str) -> None:
+def _check_takes_positional_argument(step: str, function: Callable[..., Any], given: str) -> None:
     """Raise TopologyError for a function that takes nothing by its place."""
     try:
         signature = inspect.signature(function)

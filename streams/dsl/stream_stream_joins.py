@@ -225,11 +225,11 @@ def name_join_stores(
         shared = "outer-shared-join" if options.kind is JoinKind.OUTER else "left-shared-join"
         waiting = f"{base}-{shared}-store"
     if options.kind is not JoinKind.INNER:
-        waiting = graph.replace_internal_name(waiting)
+        waiting = graph.resolve_internal_name(waiting)
     this, other = f"{names.this_join}-store", f"{names.other_join}-store"
     return JoinStoreNames(
-        this if given else graph.replace_internal_name(this),
-        other if _get_store_name(options.other_store) else graph.replace_internal_name(other),
+        this if given else graph.resolve_internal_name(this),
+        other if _get_store_name(options.other_store) else graph.resolve_internal_name(other),
         waiting,
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name
 from streams.dsl.function_checks import KEY_VALUE_ARGUMENTS, VALUE_ARGUMENTS, check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.suppressed import Suppressed, suppress_table
@@ -323,7 +323,7 @@ def create_table(
     It is materialized if `store` is given, or as soon as a step needs its values.
     """
     step = builder.graph.choose_step_name(kind, name)
-    store_or_name = name_default_store(store, step)
+    store_or_name = get_store_or_default_name(store, step)
 
     def create_spec() -> StoreSpec:
         return builder.create_store_spec(store_or_name, step, key, value, kinds=TABLE_STORE_KINDS)

@@ -15,7 +15,7 @@ from state.windowed import Windowed
 from streams import serdes
 from streams.dsl.aggregate_checks import check_returns_aggregate
 from streams.dsl.aggregation_arguments import refuse_wrong_arguments
-from streams.dsl.builder import InternalStreamsBuilder, name_default_store, require_serde
+from streams.dsl.builder import InternalStreamsBuilder, get_store_or_default_name, require_serde
 from streams.dsl.function_checks import check_callable
 from streams.dsl.kafka_streams_names import DslBase
 from streams.dsl.table import Table
@@ -258,7 +258,7 @@ def declare_window_store(
     kind = StoreKind.SESSION if sessions else StoreKind.WINDOW
     kinds = (kind, StoreKind.KEY_VALUE)  # Store.persistent("name") chooses only the medium
     spec = builder.create_store_spec(
-        name_default_store(store, step), step, key, value, kinds=kinds, is_windowed=True
+        get_store_or_default_name(store, step), step, key, value, kinds=kinds, is_windowed=True
     )
     retention_ms = spec.retention_ms
     if retention_ms is None:

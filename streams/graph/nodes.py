@@ -302,7 +302,7 @@ class Graph:
         self.generated_names.add(generated_name)
         return generated_name
 
-    def replace_internal_name(self, name: str) -> str:
+    def resolve_internal_name(self, name: str) -> str:
         """Return the name that the application has given in `internal_names` for `name`, or that.
 
         It is of a store, or of a topic without the application's id.

@@ -114,14 +114,14 @@ class StepMeasurements:
             counts = self.written[topic] = TopicCounts(topic)
         return counts
 
-    def time_suppression_emits(self) -> None:
+    def enable_suppression_timing(self) -> None:
         """Have a figure of the updates that a suppression emits, which `emitted_count` counts.
 
         It is brought up to date after each slice: an update reads no clock.
         """
         self.suppression_emits = self.suppression_emits or Timing(self.monotonic_s)
 
-    def time_final_emits(self) -> Callable[[float, int], None]:
+    def create_final_emit_recorder(self) -> Callable[[float, int], None]:
         """Return a function that adds an emission of closed windows: when it began, and results."""
         emits = self.final_emits = self.final_emits or Timing(self.monotonic_s)
         records = self.final_records = self.final_records or Timing(self.monotonic_s)

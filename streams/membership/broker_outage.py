@@ -84,19 +84,20 @@ class BrokerOutage:
         """Return whether no broker answers, as far as known."""
         return self.since_s is not None
 
-    def measure_s(self) -> float:
+    def measure_duration_s(self) -> float:
         """Return for how many seconds no broker has answered; 0 if one does."""
         since_s = self.since_s
         return 0.0 if since_s is None else self._host.monotonic_s() - since_s
 
-    def describe(self) -> str:
+    def describe_outage(self) -> str:
         """Format the sentence that no broker answers, for how many seconds, and why."""
-        return f"no broker answers at {self._servers}, for {self.measure_s():.0f} s: {self.reason}"
+        duration_s = self.measure_duration_s()
+        return f"no broker answers at {self._servers}, for {duration_s:.0f} s: {self.reason}"
 
-    def describe_trouble(self) -> str:
+    def describe_any_outage(self) -> str:
         """Describe the outage of all brokers, or of partition leaders; empty without one."""
         if self.is_on:
-            return self.describe()
+            return self.describe_outage()
         return self.leaders.describe_outage() if self.leaders.is_on else ""
 
     def describe_cause(self) -> str:
@@ -142,8 +143,8 @@ class BrokerOutage:
         if not self.try_reach_any_broker():
             return False
         was_away = self.coordinators.was_away_since(began_s) or self.leaders.was_away_since(began_s)
-        is_answered = self.coordinators.tell_if_coordinators_answer(since_s)
-        is_answered = self.leaders.tell_if_leaders_answer(since_s) and is_answered
+        is_answered = self.coordinators.probe_coordinators(since_s)
+        is_answered = self.leaders.probe_leaders(since_s) and is_answered
         if is_answered and was_away:
             self._ended_at_s = self._host.monotonic_s() + _RECONNECT_S
             return False
@@ -169,7 +170,7 @@ class BrokerOutage:
                 error,
             )
         else:
-            log.warning("still %s", self.describe())
+            log.warning("still %s", self.describe_outage())
 
     def _log_answering_broker(self) -> None:
         """Log that a broker answers, if none did before."""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kio.index import load_request_schema
 
@@ -25,6 +25,9 @@ from streams.membership.connection import (
     ConnectionClosed,
     ConnectionLost,
 )
+
+ApiVersions: TypeAlias = Mapping[int, int]
+"""Maps the key of each API to the highest version that a broker has."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +63,7 @@ def check_connection(
     timeout_s: float = CHECK_TIMEOUT_S,
     *,
     asks_each_broker: bool = True,
-) -> Mapping[int, int]:
+) -> ApiVersions:
     """Connect to a bootstrap server and send it a request; then do so with each broker.
 
     Returns the highest version of each API that this server has, by the API's key; nothing if none

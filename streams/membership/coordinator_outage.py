@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.common.addresses import Address
 from streams.common.host import Host
 from streams.errors import AuthorizationError
 from streams.membership.connection import ConnectionLost, OpenConnection, find_coordinator
+
+AllAnswer: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +60,7 @@ class CoordinatorOutage:
         """Note that the worker needs the coordinator of a transactional id."""
         self._needed.add(_CoordinatorKey(transactional_id, _KEY_IS_TRANSACTIONAL_ID))
 
-    def tell_if_coordinators_answer(self, failing_since_s: float) -> bool:
+    def probe_coordinators(self, failing_since_s: float) -> AllAnswer:
         """Ask each coordinator, at most once a second, and return whether all of them answer.
 
         `failing_since_s` is the monotonic time since when something fails that needs them. Raises

@@ -161,7 +161,7 @@ class GroupMember(Protocol):
         """
         ...
 
-    def is_next_generation(self, owned_generation: int, generation: int) -> bool:
+    def has_kept_tasks_until(self, owned_generation: int, generation: int) -> bool:
         """Return whether tasks owned in one generation were the member's up to another.
 
         They may be another's meanwhile if the member has missed a generation.

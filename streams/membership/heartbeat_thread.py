@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TypeAlias
 
 from kio.schema.errors import ErrorCode
 
@@ -23,6 +24,8 @@ from streams.membership.group_member import Membership, MembershipSignal, Member
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS, MEMBERSHIP_LOST_ERRORS
 from streams.membership.group_requests import send_heartbeat
 from streams.membership.instance_fencing import InstanceFencing
+
+IsStuck: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +122,7 @@ class HeartbeatThread:
                 or self.read_current_signal_or_raise() is MembershipSignal.LOST
             ):
                 continue
-            if self._log_and_tell_if_stuck():
+            if self._log_if_stuck():
                 self._received_signal = (current, MembershipSignal.LOST)
                 self._send_leave_group(current.member_id, "max_poll_interval_ms was exceeded")
                 continue
@@ -159,7 +162,7 @@ class HeartbeatThread:
                 raise ConnectionLost(f"no coordinator: {code.name}")
             return code
 
-    def _log_and_tell_if_stuck(self) -> bool:
+    def _log_if_stuck(self) -> IsStuck:
         """Return whether the loop has stood still for the rebalance time-out, and log it if so."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:

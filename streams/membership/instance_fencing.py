@@ -19,9 +19,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from streams.errors import StreamsError
+
+IsInstanceIdGivenUp: TypeAlias = bool
+"""True if the instance id must not be used any more."""
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,9 @@ class InstanceFencing:
         """Note that a JoinGroup was sent whose answer was lost."""
         self._lost_joins.add(instance_id)
 
-    def count_fencing_and_renew_identity(self, instance_id: str, member_id: str) -> bool:
+    def count_fencing_and_renew_identity(
+        self, instance_id: str, member_id: str
+    ) -> IsInstanceIdGivenUp:
         """Count an answer FENCED_INSTANCE_ID to a member, and renew the identity if it is due.
 
         Heartbeats and a join may both hear it: it counts once for each member id. Returns whether

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from kio.schema.errors import ErrorCode
 
@@ -36,6 +36,8 @@ from streams.membership.connection import (
     build_entity,
     load_request_classes,
 )
+
+AllAnswer: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ class LeaderOutage:
             return ""
         return f"{describe_away(away)}, for {self._host.monotonic_s() - since_s:.0f} s"
 
-    def tell_if_leaders_answer(self, failing_since_s: float) -> bool:
+    def probe_leaders(self, failing_since_s: float) -> AllAnswer:
         """Ask for all leaders, at most once a second, and return whether each lets connect.
 
         A partition that the watch has found away is believed: a connection to a broker that hangs

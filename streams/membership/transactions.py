@@ -3,8 +3,8 @@
 A transaction is aborted by a new epoch of its producer, which fences the old one (KIP-360). One
 that hangs, which a partition has open and no coordinator knows of, is aborted by a marker in that
 partition (KIP-664). Any user may be shown less than there is: brokers leave out of a list what may
-not be described, and no broker lists the ids of a coordinator that is away. `find_listing_gap` says
-whether that may be so.
+not be described, and no broker lists the ids of a coordinator that is away.
+`explain_incomplete_listing` says whether that may be so.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def list_transactional_ids(
         yield str(each.transactional_id)
 
 
-def find_listing_gap(open_connection: OpenConnection) -> str | None:
+def explain_incomplete_listing(open_connection: OpenConnection) -> str | None:
     """Return why lists of transactional ids may lack some that exist; None where they are complete.
 
     They lack those that this user may not describe (the right Describe on all ids is looked up by

@@ -105,9 +105,9 @@ class UnmatchedRecords:
             if now_s < self._next_emit_s:
                 return
             self._next_emit_s = now_s + self._interval_s
-        self._emit_due(binding)
+        self._emit_closed(binding)
 
-    def _emit_due(self, binding: Binding) -> None:
+    def _emit_closed(self, binding: Binding) -> None:
         downstream, joiner, store = binding.downstream, self._joiner, self.store
         stream_time_ms = self.stream_time_ms
         still_open: set[bool] = set()
@@ -192,7 +192,7 @@ class _JoinSide:
             waiting.stream_time_ms = timestamp_ms
         if key is None or value is None:
             if self._waits and value is not None:
-                self._join_alone(key, value, timestamp_ms)
+                self._join_with_none(key, value, timestamp_ms)
             else:
                 self._context.dropped_count += 1
             return
@@ -206,7 +206,7 @@ class _JoinSide:
         if found:
             self._join_matches(key, value, timestamp_ms, found)
         elif self._waits:
-            self._join_unmatched(key, value, timestamp_ms)
+            self._keep_or_join_unmatched(key, value, timestamp_ms)
 
     def _join_matches(
         self, key: Any, value: Any, timestamp_ms: int, matches: list[tuple[int, Any]]
@@ -221,16 +221,16 @@ class _JoinSide:
                 return
             self._downstream(key, joined, max(other_ms, timestamp_ms))
 
-    def _join_unmatched(self, key: Any, value: Any, timestamp_ms: int) -> None:
+    def _keep_or_join_unmatched(self, key: Any, value: Any, timestamp_ms: int) -> None:
         if max(timestamp_ms + self._after_ms, 0) < self._waiting.stream_time_ms:
-            self._join_alone(key, value, timestamp_ms)
+            self._join_with_none(key, value, timestamp_ms)
             return
         try:
             self._waiting.add_record(self._is_left, key, self._copied(value), timestamp_ms)
         except Exception as error:
             self._failed(error, key, value)
 
-    def _join_alone(self, key: Any, value: Any, timestamp_ms: int) -> None:
+    def _join_with_none(self, key: Any, value: Any, timestamp_ms: int) -> None:
         try:
             joined = self._joiner(key, value, None)
         except Exception as error:

@@ -139,7 +139,10 @@ def _create_session_writer(
     """
     assert view.spec is not None
     context, hides_headers = binding.context, emits and not view.spec.caching
-    remove_merged, take_entry_for_merged = store.remove_merged, store.take_entry_for_merged
+    remove_merged_session, get_merged_entry_for_update = (
+        store.remove_merged_session,
+        store.get_merged_entry_for_update,
+    )
     copy_value = create_downstream_copier(binding, view.spec.value)
     forward_result = (
         create_result_forwarder(binding, view, store, copy_value, are_sessions=True)
@@ -161,10 +164,10 @@ def _create_session_writer(
             if session.start_ms != session.end_ms:
                 for disk_key, found_entry in found.items():
                     old_value = found_entry.value if sends_old else None
-                    removed = remove_merged(disk_key, found_entry, timestamp_ms)
+                    removed = remove_merged_session(disk_key, found_entry, timestamp_ms)
                     if forward_result is not None:
                         forward_result(removed, old_value, removed.key.end_ms)
-            entry = take_entry_for_merged(key_bytes, found, session)
+            entry = get_merged_entry_for_update(key_bytes, found, session)
             if entry is None:
                 entry = create_unstored_entry(session.key, session.start_ms, session.end_ms)
             entry.value, entry.timestamp_ms = value, timestamp_ms

@@ -151,13 +151,13 @@ class _SlidingAggregator:
                 window_before, previous_ms = window_value, window_value.latest_ms
                 break
         if previous_ms is not None:
-            self._create_previous_right(record, previous_ms, starts)
+            self._create_previous_record_right_window(record, previous_ms, starts)
         if not has_window_ending:
             left_start_ms = record_ms - difference_ms
             shares_records = window_before is not None and window_before.latest_ms >= left_start_ms
             self._create_window(record, left_start_ms, window_before if shares_records else None)
         if not has_window_after:
-            self._create_right_window(record, window_after)
+            self._create_current_record_right_window(record, window_after)
 
     def _fold_early_record(self, record: _TimedRecord) -> None:
         """Fold a record earlier than the time difference: its window would start before 0.
@@ -185,15 +185,15 @@ class _SlidingAggregator:
         if window_after is None and first_window is not None and first_window.latest_ms > record_ms:
             window_after = first_window  # all its records come after this record
         if not has_window_after:
-            self._create_right_window(record, window_after)
+            self._create_current_record_right_window(record, window_after)
         if previous_ms is not None:
-            self._create_previous_right(record, previous_ms, starts)
+            self._create_previous_record_right_window(record, previous_ms, starts)
         if first_window is None:
             self._create_window(record, 0)
         else:
             self._fold_into_window(record, 0, first_window)
 
-    def _create_previous_right(
+    def _create_previous_record_right_window(
         self, record: _TimedRecord, previous_ms: int, window_starts: Container[int]
     ) -> None:
         """Create the window that starts 1 ms after the previous record, if this record is in it."""
@@ -212,7 +212,7 @@ class _SlidingAggregator:
                 self._report_error_and_raise_skip(record, error)
         self._fold_into_window(record, start_ms, initial_value, exists=False)
 
-    def _create_right_window(
+    def _create_current_record_right_window(
         self, record: _TimedRecord, right_records: _WindowValue | None
     ) -> None:
         """Create the window that starts 1 ms after the record, if later records are in that window.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from state.shown_values import hide_values, quote_value, read_text
+from state.shown_values import hide_values, quote_value, read_text_safely
 from streams.common.message_headers import RepairedMessage
 from streams.errors import SerdeError, StreamsError
 from streams.graph.internal_context import InternalProcessorContext
@@ -106,7 +106,7 @@ def _skip_unreadable_or_raise(
     refusal = SerdeError(
         f"step {node.name!r} can't read {context.describe_record_origin()} with serdes "
         f"key={node.key.name} value={node.value.name}: "
-        f"{hide_values(read_text(error), error, message.key(), message.value())}; "
+        f"{hide_values(read_text_safely(error), error, message.key(), message.value())}; "
         f"key {quote_value(message.key())}, value {quote_value(message.value())}"
     )
     context.skip_record_or_raise(Stage.DESERIALIZATION, node.name, error, refusal)

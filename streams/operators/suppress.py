@@ -191,7 +191,7 @@ def _create_emitter(
     decode_key, decode_value = buffer_spec.key.deserialize, buffer_spec.value.deserialize
     drops_deletions = options.until_window_ends
     measured = context.get_or_create_step_measurements(binding.step)
-    measured.time_suppression_emits()
+    measured.enable_suppression_timing()
 
     def emit_first() -> None:
         key, (prior, _, new, origin) = buffer.peek_first()

@@ -100,7 +100,7 @@ class TimestampedSource:
         self._dropped_count = 0
         self._next_log_s: float | None = None
 
-    def hold_message(self, message: Any) -> StampedMessage:
+    def wrap_unstamped_message(self, message: Any) -> StampedMessage:
         """Return a message with the place for its time, which is extracted when it is processed.
 
         So whoever has the message can tell its time afterwards.
@@ -112,7 +112,7 @@ class TimestampedSource:
 
         One that is stamped already is returned as it is.
         """
-        stamped = self.hold_message(message)
+        stamped = self.wrap_unstamped_message(message)
         if stamped.outcome != _TO_BE_READ:
             return stamped
         message, stamped.outcome = stamped.message, _READ

@@ -67,7 +67,7 @@ def wrap_with_emit_on_close(
     at_end = isinstance(windows, SessionWindows)
     takes_null_values = not isinstance(windows, SlidingWindows)
     measured = binding.context.get_or_create_step_measurements(binding.step)
-    monotonic_s, add_emission = measured.monotonic_s, measured.time_final_emits()
+    monotonic_s, add_emission = measured.monotonic_s, measured.create_final_emit_recorder()
     progress = binding.context.shared_by_steps.setdefault(
         view.spec.name, _CloseProgress(time.ms - behind_ms, time.ms - behind_ms + 1)
     )

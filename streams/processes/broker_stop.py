@@ -20,7 +20,7 @@ from streams.common.addresses import parse_address
 from streams.errors import ConfigError
 from streams.membership.connection import BrokerConnection, ConnectionLost
 from streams.processes.broker_start import hold_start_lock, is_broker_alive
-from streams.processes.embedded import broker_directory, read_announcement
+from streams.processes.embedded import build_broker_path, read_announcement
 
 _LOOK_INTERVAL_S = 0.05
 
@@ -60,7 +60,7 @@ def probe_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
 
 def read_broker_status(state_dir: Path) -> EmbeddedBrokerStatus:
     """Return the status of the embedded broker of a state directory; nothing is started."""
-    directory = broker_directory(state_dir)
+    directory = build_broker_path(state_dir)
     is_running = is_broker_alive(directory)
     announced = read_announcement(directory) if is_running else None
     return EmbeddedBrokerStatus(
@@ -78,7 +78,7 @@ def stop_broker(state_dir: Path, timeout_s: float) -> EmbeddedBrokerStatus:
     Raises ConfigError if none runs, if workers run that would start it again, if its process is not
     known, or if it has not ended after `timeout_s` seconds.
     """
-    directory = broker_directory(state_dir)
+    directory = build_broker_path(state_dir)
     if not directory.is_dir() or not is_broker_alive(directory):
         raise ConfigError(f"no embedded broker runs in {str(state_dir)!r}")
     deadline_s = time.monotonic() + timeout_s

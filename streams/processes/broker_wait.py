@@ -82,7 +82,7 @@ def wait_for_brokers(
     raise StartGivenUp(reason)
 
 
-def refuse_unknown_names(config: StreamsConfig) -> None:
+def refuse_unknown_server_names(config: StreamsConfig) -> None:
     """Raise ConfigError if no name of the bootstrap servers exists, so that no wait would help.
 
     A look-up that fails for the moment says nothing.

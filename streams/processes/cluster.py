@@ -8,7 +8,7 @@ from streams.command_lines import note_invocation
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import CHECK_TIMEOUT_S, check_connection
-from streams.processes.embedded import find_embedded_broker_data, resolve_bootstrap_servers
+from streams.processes.embedded import find_embedded_broker_data, find_or_start_bootstrap_servers
 from streams.processes.release_check import check_release
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -22,7 +22,9 @@ class Cluster:
     security: CurrentSecurity
 
 
-def find_cluster(config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S) -> Cluster:
+def find_or_start_cluster(
+    config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S
+) -> Cluster:
     """Find the cluster of the settings, and start the embedded broker if it is that one.
 
     The check of the connection takes `check_timeout_s` at most; that no broker answers is no error.
@@ -30,7 +32,7 @@ def find_cluster(config: StreamsConfig, check_timeout_s: float = CHECK_TIMEOUT_S
     AuthenticationError if a broker refuses the credentials or isn't trusted.
     """
     refuse_gssapi(config.connection)
-    servers = resolve_bootstrap_servers(config)
+    servers = find_or_start_bootstrap_servers(config)
     note_invocation(
         servers=servers,
         is_secured=bool(config.connection),

@@ -51,7 +51,7 @@ _BROKER_DIRECTORY = "broker"
 """The embedded broker's directory in a state directory, beside those of the applications."""
 
 
-def resolve_bootstrap_servers(config: StreamsConfig) -> str:
+def find_or_start_bootstrap_servers(config: StreamsConfig) -> str:
     """Return the bootstrap servers; start the embedded broker if it is set and none answers.
 
     Raises ConfigError if it does not start, or `connection` is set, which it has no use for.
@@ -90,7 +90,7 @@ def ensure_embedded_broker(
             "choose another with state_dir=..., MILLRACE_STATE_DIR or --state-dir"
         ) from error
     with hold_start_lock(directory, is_given_up) as lock:
-        last = _wait_for_answer(directory, is_given_up)
+        last = _wait_for_broker_address(directory, is_given_up)
         if last and is_broker_alive(directory):
             if metrics_port is not None and not _accepts_connections(f"127.0.0.1:{metrics_port}"):
                 log.warning(
@@ -162,7 +162,7 @@ def restart_embedded_broker(
     """
     directory = state_dir / _BROKER_DIRECTORY
     with hold_start_lock(directory, is_given_up, must_exist=True) as lock:
-        found = _wait_for_answer(directory, is_given_up, known_address=address)
+        found = _wait_for_broker_address(directory, is_given_up, known_address=address)
         if found == address and is_broker_alive(directory):
             return None
         port = parse_address(address)[1]
@@ -176,7 +176,7 @@ class Announcement(NamedTuple):
     process_id: int
 
 
-def broker_directory(state_dir: Path) -> Path:
+def build_broker_path(state_dir: Path) -> Path:
     """Return the embedded broker's directory in a state directory."""
     return state_dir / _BROKER_DIRECTORY
 
@@ -210,7 +210,7 @@ def find_embedded_broker_data(state_dir: Path, bootstrap_servers: str) -> Path |
 
     Whether it runs is not looked at.
     """
-    directory = broker_directory(state_dir)
+    directory = build_broker_path(state_dir)
     address = _read_address_or_empty(directory, warns=False)
     if not address or parse_address(address)[1] not in {
         port for host, port in parse_addresses(bootstrap_servers) if is_loopback(host)
@@ -231,7 +231,7 @@ def _format_device_and_inode(path: Path) -> str:
     return f"{found.st_dev}:{found.st_ino}"
 
 
-def _wait_for_answer(
+def _wait_for_broker_address(
     directory: Path,
     is_given_up: Callable[[], bool] = lambda: False,
     *,

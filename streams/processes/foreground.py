@@ -18,7 +18,7 @@ from streams.processes.broker_wait import StartGivenUp
 from streams.processes.error_exit import exit_with_error, report_error
 from streams.processes.launch import ApplicationLaunch, start_worker_threads
 from streams.processes.own_broker import OwnBroker
-from streams.processes.workers import SharedErrors, fork_and_watch_workers, watcher_is_gone
+from streams.processes.workers import SharedErrors, fork_and_watch_workers, is_watcher_gone
 from streams.settings.config import check_ports
 
 _STOP_CHECK_S = 0.2
@@ -64,7 +64,7 @@ def _run_watched_worker_or_exit(
     """Run a worker in this process, which ends when its watcher process is gone."""
     try:
         _run_worker_in_process(
-            launch, broker, worker_number, count, lambda: watcher_is_gone(watcher), is_watched=True
+            launch, broker, worker_number, count, lambda: is_watcher_gone(watcher), is_watched=True
         )
     except UserError as error:
         exit_with_error(error, is_reported=not errors.try_claim_message(str(error)))

@@ -8,7 +8,7 @@ _ALLOCATIONS = 20_000
 """The allocations, less the deallocations, from which the youngest objects are looked at."""
 
 
-def collect_less_often() -> None:
+def raise_collection_threshold() -> None:
     """Raise the collector's first threshold, unless it is higher or the collector is off.
 
     A transaction keeps an object for each record until its commit. With Python's threshold, 700,

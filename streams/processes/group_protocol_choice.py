@@ -30,8 +30,8 @@ from streams.membership.streams.group_session import (
     fetch_group_setting,
 )
 from streams.membership.streams.support import (
+    explain_broken_migration,
     explain_missing_streams_groups,
-    find_broken_migration,
     find_live_protocol,
 )
 from streams.settings.config import StreamsConfig
@@ -85,7 +85,7 @@ def choose_group_protocol(
             session_ms = fetch_group_session_or_own_ms(
                 connection, group_id, config.session_timeout_ms
             )
-            has_standbys_there = _has_standbys_there(connection, config, group_id)
+            has_standbys_there = _matches_group_standby_count(connection, config, group_id)
     except ConnectionLost as error:
         raise BrokerUnavailable(
             f"group_protocol={config.group_protocol!r} can't be checked: {error}"
@@ -118,7 +118,7 @@ def find_group_protocol(
         return ChosenProtocol("classic")
     with closing(open_connection(None)) as connection:
         missing = explain_missing_streams_groups(connection)
-        broken = find_broken_migration(connection)
+        broken = explain_broken_migration(connection)
     if topology.patterns:
         missing = missing or f"{topology.patterns[0]!r} {_NO_PATTERNS}"
     if config.group_protocol == "streams":
@@ -152,7 +152,9 @@ def _choose_by_group(
     return ChosenProtocol("streams", reason)
 
 
-def _has_standbys_there(connection: BrokerConnection, config: StreamsConfig, group_id: str) -> bool:
+def _matches_group_standby_count(
+    connection: BrokerConnection, config: StreamsConfig, group_id: str
+) -> bool:
     """Return whether the group is known to have as many standby tasks as the worker's setting."""
     if (
         config.num_standby_replicas

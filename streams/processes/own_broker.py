@@ -26,7 +26,7 @@ from streams.errors import ConfigError
 from streams.processes.broker_start import is_broker_alive
 from streams.processes.broker_stop import stop_broker
 from streams.processes.embedded import (
-    broker_directory,
+    build_broker_path,
     refuse_application_of_broker_directory,
 )
 from streams.settings.config import EMBEDDED, StreamsConfig
@@ -53,7 +53,7 @@ class OwnBroker:
 
     def __enter__(self) -> OwnBroker:
         """Note whether a broker runs already, and take a lock by which other runs see this."""
-        directory = broker_directory(self._state_dir)
+        directory = build_broker_path(self._state_dir)
         with suppress(OSError):  # a directory that can't be written is refused by what needs it
             if self._is_embedded:
                 directory.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ class OwnBroker:
 
     def _stop_broker_if_running(self) -> None:
         """Stop the broker, unless it has not started, or a worker runs."""
-        if not is_broker_alive(broker_directory(self._state_dir)):
+        if not is_broker_alive(build_broker_path(self._state_dir)):
             return
         try:
             stopped = stop_broker(self._state_dir, _STOP_TIMEOUT_S)

@@ -18,7 +18,7 @@ from streams.graph.nodes import StoreSpec
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.monitoring.health import Health, judge_health, report_thread_health
 from streams.processes.disk_watch import DiskWatch
-from streams.processes.embedded import broker_directory
+from streams.processes.embedded import build_broker_path
 from streams.processes.lifecycle import ApplicationLifecycle, LifecycleState
 from streams.processes.state_cleanup import StateDirectoryCleaner
 from streams.processes.thread_controls import ThreadControls
@@ -80,7 +80,7 @@ class RunningApp(ThreadControls):
             worker.host,
             all_threads_ended,
             stuck_after_s=self._stuck_after_s,
-            is_outage_told=self._is_outage_told,
+            is_outage_told=self._is_outage_logged,
         )
         super().__init__(worker.control, threads, lifecycle, self._watchdog)
         self._cleaner = StateDirectoryCleaner(
@@ -96,7 +96,7 @@ class RunningApp(ThreadControls):
         is_embedded = config.bootstrap_servers == EMBEDDED
         self._disk_watch = DiskWatch(
             worker.directory,
-            broker_directory(config.state_dir) / "data" if is_embedded else None,
+            build_broker_path(config.state_dir) / "data" if is_embedded else None,
             worker.host,
             worker.stop,
         )
@@ -117,10 +117,10 @@ class RunningApp(ThreadControls):
         self._watchdog_thread: SpawnedThread | None = None
         self._cleanup = ExitStack()
 
-    def _is_outage_told(self) -> bool:
+    def _is_outage_logged(self) -> bool:
         """Return whether the log says that no broker answers, or that a leader is away."""
         outage = self._worker.outage
-        return outage is not None and bool(outage.describe_trouble())
+        return outage is not None and bool(outage.describe_any_outage())
 
     def start_threads(self, cleanup: ExitStack) -> None:
         """Start the stream threads and those beside them; `cleanup` is closed when they have ended.
@@ -255,7 +255,7 @@ class RunningApp(ThreadControls):
             self._lifecycle.error,
             threads,
             doing,
-            outage="" if outage is None else outage.describe_trouble(),
+            outage="" if outage is None else outage.describe_any_outage(),
             disk_troubles=self._disk_watch.troubles,
             stuck_after_s=self._stuck_after_s,
             now_s=now_s,

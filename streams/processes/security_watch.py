@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from streams.common.addresses import Address
 from streams.common.host import Event, Host
@@ -33,6 +34,8 @@ from streams.errors import AuthenticationError, UserError
 from streams.membership.connection import ConnectionLost
 from streams.membership.connection_check import explain_refusing_brokers, try_connection
 from streams.processes.cluster import Cluster
+
+IsChangePending: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +79,7 @@ class SecurityWatch:
     def adopt_changed_files_or_find_refusal(self) -> None:
         """Take up files that have changed; find out why clients have errors, if they have some."""
         with self._lock:
-            is_change_pending = self._adopt_changed_files_and_tell_if_pending()
+            is_change_pending = self._adopt_changed_files()
             if self._current.is_in_doubt:
                 self._ask_for_refusal_and_note_it(is_change_pending)
 
@@ -85,12 +88,12 @@ class SecurityWatch:
         with self._lock:
             is_pending = False
             if self._current.value is refused:
-                is_pending = self._adopt_changed_files_and_tell_if_pending(is_urgent=True)
+                is_pending = self._adopt_changed_files(is_urgent=True)
             if self._current.value is not refused:
                 return FileChange.TAKEN
             return FileChange.PENDING if is_pending else FileChange.NONE
 
-    def _adopt_changed_files_and_tell_if_pending(self, *, is_urgent: bool = False) -> bool:
+    def _adopt_changed_files(self, *, is_urgent: bool = False) -> IsChangePending:
         """Replace the security if the files have changed and brokers take what they hold.
 
         `is_urgent`: brokers refuse what is in use, so files that were kept out are tried again.
@@ -130,7 +133,7 @@ class SecurityWatch:
         self._kept_out = {}
         is_old_refused = is_urgent or self._refused_since_s is not None
         self._refused_since_s = None
-        self._current.replace(security, is_old_refused=is_old_refused)
+        self._current.replace_security(security, is_old_refused=is_old_refused)
         return False
 
     def _ask_for_refusal_and_note_it(self, is_change_pending: bool) -> None:
@@ -146,7 +149,7 @@ class SecurityWatch:
             self._refused_since_s = None  # and may have been about to let us in
         except AuthenticationError as error:
             self._current.is_in_doubt = True  # so that its end is noticed
-            is_change_pending |= self._adopt_changed_files_and_tell_if_pending(is_urgent=True)
+            is_change_pending |= self._adopt_changed_files(is_urgent=True)
             if self._current.value is asked:
                 self._end_threads_if_refusal_holds(str(error), is_change_pending)
         else:

@@ -26,12 +26,12 @@ from streams.processes.announcement import announce_start
 from streams.processes.broker_connector import BROKER_WAIT_S, BrokerConnector
 from streams.processes.broker_wait import (
     has_run_before,
-    refuse_unknown_names,
+    refuse_unknown_server_names,
     wait_for_brokers,
 )
-from streams.processes.cluster import Cluster, find_cluster
+from streams.processes.cluster import Cluster, find_or_start_cluster
 from streams.processes.endpoints import start_endpoints
-from streams.processes.garbage_collection import collect_less_often
+from streams.processes.garbage_collection import raise_collection_threshold
 from streams.processes.group_protocol_choice import choose_group_protocol
 from streams.processes.lifecycle import ApplicationLifecycle, StateListener
 from streams.processes.query_endpoint import QueryEndpoint
@@ -91,7 +91,7 @@ def start_application(
     away is waited for where the application has run before, and it ends the wait: StartGivenUp.
     Raises ConfigError; BrokerUnavailable if no broker answers.
     """
-    collect_less_often()
+    raise_collection_threshold()
     host = SystemHost() if (file := config.clock_shift_file) is None else ShiftedHost(file)
     brokers = _find_brokers(topology, config, worker_number, host, is_given_up)
     with ExitStack() as exits:
@@ -101,7 +101,7 @@ def start_application(
         memory = MemoryBudget(config.rocksdb_memory_max_bytes)
         security_watch = SecurityWatch(brokers.cluster, config.connection, host)
         connect = BrokerConnector(config, brokers.cluster, host, stop, security_watch.renew_refused)
-        outage = connect.create_outage(topology.application_id, _list_topics(topology, config))
+        outage = connect.create_outage(topology.application_id, _list_own_topics(topology, config))
         queries = QueryEndpoint(config, worker_number, exits)
         worker = WorkerResources(
             process_id=str(slot.id),
@@ -136,7 +136,7 @@ def start_application(
             bootstrap_servers=brokers.cluster.bootstrap_servers,
             watch_security=security_watch.watch_until_stopped,
         )
-        _open_ports(running, worker, worker_number, threads.running, queries.measurements, exits)
+        _serve_http(running, worker, worker_number, threads.running, queries.measurements, exits)
         note_metrics_address(directory, slot, config.health_host, running.ports, host, exits)
         queries.serve_queries(running, host, exits)
         _announce_worker(running, worker, worker_number, worker_count)
@@ -166,7 +166,7 @@ def _find_brokers(
     """
     connect = partial(_connect_to_brokers, topology, config)
     if not has_run_before(config, topology.application_id):
-        refuse_unknown_names(config)
+        refuse_unknown_server_names(config)
     elif is_given_up is not None:
         return wait_for_brokers(connect, config, worker_number, host, is_given_up)
     return connect()
@@ -177,14 +177,14 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
 
     Raises ConfigError for what the brokers can't serve, or if none answers.
     """
-    cluster = find_cluster(config)
+    cluster = find_or_start_cluster(config)
     servers = cluster.bootstrap_servers
     internal = list_internal_topics(topology, has_ledger=config.ledger)
     names = (topology.application_id, config, servers)
     clients = KafkaClientSupplier(*names, cluster.security, internal)
     clients.check_user_settings()
     admin = clients.create_admin(retry_s=BROKER_WAIT_S)
-    counts = _fetch_and_check_partition_counts(admin, topology, config, servers)
+    counts = _wait_for_topics_and_fetch_counts(admin, topology, config, servers)
     metadata_bytes_max = admin.fetch_strictest_broker_limit_or_default(
         "offset.metadata.max.bytes", _DEFAULT_METADATA_BYTES_MAX
     )
@@ -194,7 +194,7 @@ def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
     return _Brokers(cluster, clients, metadata_bytes_max)
 
 
-def _fetch_and_check_partition_counts(
+def _wait_for_topics_and_fetch_counts(
     admin: Admin, topology: Topology, config: StreamsConfig, servers: str
 ) -> dict[str, int]:
     """Return every topic's number of partitions, once those of the application are there.
@@ -238,7 +238,7 @@ def _create_ledger(admin: Admin, application_id: str, config: StreamsConfig) -> 
         raise BrokerUnavailable(f"the ledger can't be made: {error}") from error
 
 
-def _list_topics(topology: Topology, config: StreamsConfig) -> Collection[str]:
+def _list_own_topics(topology: Topology, config: StreamsConfig) -> Collection[str]:
     """Return the topics that the application reads or writes, as far as they are known now."""
     return list_topic_reads_and_writes(derive_acls(topology, config))
 
@@ -286,7 +286,7 @@ def _create_fencing(
     return InstanceFencing(ids, renew_identity, host.create_lock())
 
 
-def _open_ports(
+def _serve_http(
     running: RunningApp,
     worker: WorkerResources,
     worker_number: int,
@@ -334,7 +334,7 @@ def _open_global_tables(
     if not tables:
         return None
     replicas = open_replicas(
-        tables, lambda store: directory.global_store_path(slot.number, store), memory
+        tables, lambda store: directory.build_global_store_path(slot.number, store), memory
     )
     for replica in replicas.values():
         exits.callback(replica.close)

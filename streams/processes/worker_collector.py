@@ -28,7 +28,7 @@ def create_worker_collector(
     queries: QueryMeasurements | None,
 ) -> WorkerCollector:
     """Create the collector of a worker's metrics; it reads them when it is asked."""
-    databases = DatabaseFigureReader(worker.directory.store_path, worker.host.monotonic_s)
+    databases = DatabaseFigureReader(worker.directory.build_store_path, worker.host.monotonic_s)
     application_id = worker.topology.application_id
     return WorkerCollector(
         report_health,
@@ -40,7 +40,7 @@ def create_worker_collector(
         get_measurements=lambda: {thread.name: thread.loop.measurements for thread in threads},
         measure_store_sizes=lambda: measure_store_sizes(
             [task for thread in threads for task in thread.current_tasks()],
-            worker.directory.store_path,
+            worker.directory.build_store_path,
         ),
         read_database_figures=lambda: chain(
             databases.read_figures({thread.name: thread.current_tasks() for thread in threads}),

@@ -183,7 +183,7 @@ class _Watcher:
     ) -> None:
         """Handle the end of a worker: restart it, stop the others, or note its exit status."""
         if self._stopping:
-            status = self._find_exit_status(pid, exit_code)
+            status = self._report_and_find_exit_status(pid, exit_code)
             self.status = self.status or status
             return
         if exit_code == OUTAGE_STATUS:
@@ -204,7 +204,7 @@ class _Watcher:
             self.status = exit_code if exit_code > 0 else 1
             self._stop_workers()
 
-    def _find_exit_status(self, pid: int, exit_code: int) -> ExitStatus:
+    def _report_and_find_exit_status(self, pid: int, exit_code: int) -> ExitStatus:
         """Return the exit status for the end of a worker that was told to stop."""
         if exit_code >= 0:
             return exit_code
@@ -216,7 +216,7 @@ class _Watcher:
         return self._status_if_killed or 128 - exit_code
 
 
-def watcher_is_gone(watcher: int) -> bool:
+def is_watcher_gone(watcher: int) -> bool:
     """Return whether this process's parent has ended, so that another has adopted it."""
     return os.getppid() != watcher
 

@@ -45,7 +45,7 @@ _KAFKA_STREAMS_NAMES = {
 """What replaces the methods of Kafka Streams' ProcessorContext, in Java's and Python's spelling."""
 
 
-def parse_schedule(interval: Duration, clock: str) -> int:
+def parse_schedule_interval_ms(interval: Duration, clock: str) -> int:
     """Return the interval of a schedule in ms. Raises ValueError for what can't be scheduled."""
     interval_ms = duration_to_ms(interval, "interval")
     if interval_ms < 1:
@@ -144,7 +144,7 @@ class ProcessorContext(Generic[K2, V2]):
         Stream time advances with the records: without records it stands still. Returns a function
         that cancels the schedule. Raises ValueError for an interval below 1 ms or another clock.
         """
-        interval_ms = parse_schedule(interval, clock)
+        interval_ms = parse_schedule_interval_ms(interval, clock)
         task = self._task
         failed = self._at.skip_record_or_raise
 

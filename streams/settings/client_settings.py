@@ -88,7 +88,7 @@ def parse_client_settings(setting: str, text: str) -> dict[str, Any]:
     return settings
 
 
-def to_connection(given: Any) -> ConnectionSettings:
+def parse_connection_setting(given: Any) -> ConnectionSettings:
     """Parse the setting `connection`. Raises ValueError, without values."""
     if not isinstance(given, dict):
         raise ValueError("it takes librdkafka's settings by their names")
@@ -98,7 +98,7 @@ def to_connection(given: Any) -> ConnectionSettings:
         raise ValueError(str(error).removeprefix("connection: ")) from None
 
 
-def to_schema_registry(given: Any) -> SchemaRegistrySettings:
+def parse_schema_registry_setting(given: Any) -> SchemaRegistrySettings:
     """Parse the setting `schema_registry`. Raises ValueError, without values."""
     if not isinstance(given, dict):
         raise ValueError('it takes settings by their names, as in {"url": "https://registry:8081"}')

@@ -45,12 +45,12 @@ from streams.settings.client_settings import (
     LIBRDKAFKA_SETTINGS,
     RESERVED_CLIENT_SETTINGS,
     merge_settings,
+    parse_connection_setting,
+    parse_schema_registry_setting,
     rename_to_dotted_names,
-    to_connection,
-    to_schema_registry,
 )
 from streams.settings.client_tags import ClientTags, TagKeys, check_tag_keys
-from streams.settings.environment import check_environment, leave_out_service_addresses
+from streams.settings.environment import check_environment_variables, leave_out_service_addresses
 from streams.settings.exception_handlers import ExceptionHandler, ExceptionHandlers, parse_handler
 from streams.settings.offset_reset import STOP_WORDS, parse_reset_policy
 from streams.settings.optimizations import parse_optimizations
@@ -212,14 +212,16 @@ class StreamsConfig(
     clock_shift_file: Path | None = None
     """For tests: a file with the ms by which the worker's wall clock is shifted, read again when it
     changes."""
-    connection: Annotated[ConnectionSettings, PlainValidator(to_connection)] = ConnectionSettings()
+    connection: Annotated[ConnectionSettings, PlainValidator(parse_connection_setting)] = (
+        ConnectionSettings()
+    )
     """How to reach a secured cluster, by librdkafka's names: `security.protocol`, `sasl.*`, `ssl.*`
     (`streams.connection.settings`). All clients have them."""
     consumer: dict[str, Any] = {}
     producer: dict[str, Any] = {}
-    schema_registry: Annotated[SchemaRegistrySettings, PlainValidator(to_schema_registry)] = (
-        SchemaRegistrySettings()
-    )
+    schema_registry: Annotated[
+        SchemaRegistrySettings, PlainValidator(parse_schema_registry_setting)
+    ] = SchemaRegistrySettings()
     """How to reach the schema registry of serdes that are made with `registry=app.schema_registry`,
     by confluent-kafka's names: `url`, `basic.auth.user.info`, `ssl.*`, `bearer.auth.*`."""
 
@@ -372,7 +374,7 @@ def load_config(
     class FromFile(StreamsConfig):
         model_config = SettingsConfigDict(toml_file=file)
 
-    check_environment(StreamsConfig.model_fields)
+    check_environment_variables(StreamsConfig.model_fields)
     origins = SettingOrigins(file, arguments.keys(), (options or {}).keys())
     try:
         loaded = FromFile(**merge_settings(arguments, dict(options or {})))

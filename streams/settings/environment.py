@@ -17,7 +17,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from streams.settings.client_settings import CLIENT_SETTINGS, parse_client_settings
-from streams.settings.setting_origins import ENVIRONMENT_PREFIX, variable_name
+from streams.settings.setting_origins import ENVIRONMENT_PREFIX, name_environment_variable
 from streams.settings.validation_messages import describe_unknown_setting
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ _ADDRESS_OF_A_SERVICE = re.compile(r"(tcp|udp|sctp)://.*")
 _POINTED_OUT: set[str] = set()
 
 
-def check_environment(
+def check_environment_variables(
     fields: Mapping[str, FieldInfo], pointed_out: set[str] = _POINTED_OUT
 ) -> None:
     """Point out variables of no setting of `fields`, once in a process.
@@ -46,11 +46,15 @@ def check_environment(
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if name in CLIENT_SETTINGS:
             parse_client_settings(variable, os.environ[variable])
-        elif name not in fields and not _is_of_a_service(variable) and variable not in pointed_out:
+        elif (
+            name not in fields
+            and not _is_service_address_variable(variable)
+            and variable not in pointed_out
+        ):
             pointed_out.add(variable)
             log.warning(
                 "%s; the variable is not used",
-                describe_unknown_setting(variable, name, fields, spell=variable_name),
+                describe_unknown_setting(variable, name, fields, spell=name_environment_variable),
             )
 
 
@@ -66,7 +70,7 @@ def leave_out_service_addresses(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_of_a_service(variable: str) -> bool:
+def _is_service_address_variable(variable: str) -> bool:
     """Return whether Kubernetes has made a variable for a Service."""
     if _OF_A_SERVICE.fullmatch(variable):
         return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from streams.common.function_signatures import check_called_setting
+from streams.common.function_signatures import check_setting_function
 from streams.common.message_headers import Header
 from streams.common.names import explain_illegal_name
 from streams.errors import ConfigError
@@ -109,7 +109,7 @@ def parse_handler(value: Any) -> ExceptionHandler:
         case str() if value.startswith(_DEAD_LETTER_PREFIX):
             return dead_letter(value.removeprefix(_DEAD_LETTER_PREFIX).strip())
         case _ if callable(value):
-            check_called_setting(value, "context")
+            check_setting_function(value, "context")
             return value  # type: ignore[no-any-return]
     raise ValueError(
         f"{value!r} is neither 'fail' nor 'skip' nor 'dead_letter:<topic>' "

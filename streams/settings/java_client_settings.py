@@ -123,7 +123,7 @@ def translate_client_setting(name: str, value: str) -> tuple[LibrdkafkaName, Lib
     return _NAMES.get(name, name), "0" if name in _ZERO_FOR_NONE and value == "-1" else value
 
 
-def is_delivery_bounded_otherwise(properties: Mapping[str, str]) -> bool:
+def is_default_delivery_timeout_effective(properties: Mapping[str, str]) -> bool:
     """Return whether a file's settings make Java's default of DELIVERY_TIMEOUT say something.
 
     A transaction that the file makes as long as that would bound deliveries by its own time, and

@@ -145,7 +145,7 @@ what is always so here. They are those of a file, with dots."""
 _DEAD_LETTERS = "errors_dead_letter_queue_topic_name"
 
 
-def replace_dead_letter_topic(settings: dict[str, Any]) -> None:
+def move_dead_letter_topic_to_handlers(settings: dict[str, Any]) -> None:
     """Give the handlers of renamed `settings` that skip records the topic of dead letters, if any.
 
     Kafka Streams' LogAndContinue handlers write to it. Raises ConfigError if no handler goes on.

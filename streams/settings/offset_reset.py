@@ -95,7 +95,7 @@ class InitialPolicies(NamedTuple):
             (own for each, own in self.by_pattern.items() if each.matches_topic(topic)), None
         )
 
-    def replace_none(self) -> InitialPolicies:
+    def replace_none_by_earliest(self) -> InitialPolicies:
         """Return the policies with EARLIEST where one would stop the thread."""
         first = OffsetResetPolicy(ResetStrategy.EARLIEST)
 

@@ -40,15 +40,15 @@ from streams.settings.java_client_settings import (
     DELIVERY_TIMEOUT,
     PASSED_ON,
     REFUSED_OF_CLIENTS,
-    is_delivery_bounded_otherwise,
+    is_default_delivery_timeout_effective,
     translate_client_setting,
 )
 from streams.settings.kafka_streams_settings import (
     DEFAULTS,
     REFUSED,
     RENAMED,
+    move_dead_letter_topic_to_handlers,
     rename_settings,
-    replace_dead_letter_topic,
 )
 
 log = logging.getLogger(__name__)
@@ -101,9 +101,9 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read_properties(file: Path, known: Collection[str] | None = None) -> dict[str, Any]:
     """Return the settings of a `.properties` file, by their names here.
 
-    Its `application.id` is left out (`check_application_id_of`). Raises ConfigError for all names
-    together that have no counterpart, with the reasons, and for a file that can't be read; also for
-    those that are not `known` as settings, if that is given.
+    Its `application.id` is left out (`check_application_id_of_file`). Raises ConfigError for all
+    names together that have no counterpart, with the reasons, for a file that can't be read, and
+    for those that are not `known` as settings, if that is given.
     """
     settings: dict[str, Any] = {}
     properties = _read_properties(file)
@@ -111,7 +111,9 @@ def read_properties(file: Path, known: Collection[str] | None = None) -> dict[st
         name
         for name in properties
         if _has_no_effect(name, properties[name])
-        and not (name.endswith(DELIVERY_TIMEOUT) and is_delivery_bounded_otherwise(properties))
+        and not (
+            name.endswith(DELIVERY_TIMEOUT) and is_default_delivery_timeout_effective(properties)
+        )
     ]
     refused: dict[str, str] = {}
     left_out = {*without_effect, _APPLICATION_ID}
@@ -124,14 +126,14 @@ def read_properties(file: Path, known: Collection[str] | None = None) -> dict[st
     problems = [refused[name] for name in properties if name in refused]
     try:
         settings = rename_settings(settings)
-        replace_dead_letter_topic(settings)
+        move_dead_letter_topic_to_handlers(settings)
     except ConfigError as error:
         problems.append(str(error))
     if len(problems) > 1:
         problems[0] = f"{len(problems)} settings are refused:\n  {problems[0]}"
     if problems:
         raise ConfigError(f"config file {str(file)!r}: " + "\n  ".join(problems))
-    _note_without_effect(file, without_effect)
+    _log_settings_without_effect(file, without_effect)
     return settings
 
 
@@ -144,7 +146,7 @@ def _has_no_effect(name: str, value: str) -> bool:
     )
 
 
-def _note_without_effect(file: Path, names: Collection[str]) -> None:
+def _log_settings_without_effect(file: Path, names: Collection[str]) -> None:
     """Log once in a process which settings of a file have no effect."""
     note = f"{file}: without effect here, as if they were left out: {', '.join(names)}"
     if names and note not in _NOTED:
@@ -152,7 +154,7 @@ def _note_without_effect(file: Path, names: Collection[str]) -> None:
         log.info("%s", note)
 
 
-def check_application_id_of(file: Path | None, application_id: str) -> None:
+def check_application_id_of_file(file: Path | None, application_id: str) -> None:
     """Raise ConfigError if a `.properties` file is that of another application."""
     if file is None or file.suffix != PROPERTIES_SUFFIX or not file.is_file():
         return

@@ -13,7 +13,7 @@ from streams.settings.settings_file import read_setting_names
 ENVIRONMENT_PREFIX = "MILLRACE_"
 
 
-def variable_name(setting: str) -> str:
+def name_environment_variable(setting: str) -> str:
     """Return the name of the environment variable of a setting."""
     return f"{ENVIRONMENT_PREFIX}{setting.upper()}"
 
@@ -33,16 +33,16 @@ class SettingOrigins:
 
         One that is a dictionary is joined from all places that have it.
         """
+        variable = name_environment_variable(setting)
         places = {
             "the command line": setting in self.options,
             "App(...)": setting in self.arguments,
-            f"the environment variable {variable_name(setting)}": variable_name(setting)
-            in map(str.upper, os.environ),
-            f"{str(self.file)!r}": setting in self._read_file_names(),
+            f"the environment variable {variable}": variable in map(str.upper, os.environ),
+            f"{str(self.file)!r}": setting in self._read_setting_names_of_file(),
         }
         found = [place for place, has_it in places.items() if has_it]
         return " and ".join(found if setting in CLIENT_SETTINGS else found[:1])
 
-    def _read_file_names(self) -> Collection[str]:
+    def _read_setting_names_of_file(self) -> Collection[str]:
         """Return the settings of the file, which was read before without an error."""
         return () if self.file is None else read_setting_names(self.file)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from pydantic import BeforeValidator, PlainValidator
 from pydantic_settings import BaseSettings
 
-from streams.common.function_signatures import check_called_setting
+from streams.common.function_signatures import check_setting_function
 from streams.common.names import check_step_name
 from streams.errors import TopologyError
 
@@ -25,7 +25,7 @@ def _require_wrapper_function(value: Any) -> ProcessorWrapper | None:
     if value is None:
         return None
     if callable(value):
-        check_called_setting(value, "step", "create_processor")
+        check_setting_function(value, "step", "create_processor")
         return value  # type: ignore[no-any-return]
     raise ValueError(
         f"{value!r} is no function of a step's name and the function that makes its processor"

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Literal
 
-from streams.common.function_signatures import check_called_setting
+from streams.common.function_signatures import check_setting_function
 from streams.errors import ApplicationShutdown, TopologyRefused
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def parse_uncaught_handler(value: Any) -> UncaughtExceptionHandler:
     Raises ValueError for anything else, also for a function that does not take the error.
     """
     if callable(value) and not isinstance(value, type):
-        check_called_setting(value, "error")
+        check_setting_function(value, "error")
         return value  # type: ignore[no-any-return]
     try:
         return UncaughtExceptionResponse(value)
@@ -99,7 +99,7 @@ class ReplacementBackOff:
     def __init__(self) -> None:
         self._next_wait_s = _FIRST_WAIT_S
 
-    def double_wait_and_return_former_s(self, lived_s: float) -> float:
+    def take_wait_s(self, lived_s: float) -> float:
         """Return how many seconds to wait before replacing a thread, and double the next wait.
 
         A thread that has run for a minute resets the wait.

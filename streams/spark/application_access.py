@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.embedded import find_or_start_bootstrap_servers
 from streams.spark.source.broker_access import BrokerAccess, create_access
 
 if TYPE_CHECKING:
@@ -23,5 +23,7 @@ def resolve_access(
     `bootstrap_servers`, `kafka` (settings of librdkafka) override those of the application; those
     of its consumers are not taken. Raises ConfigError.
     """
-    servers = resolve_bootstrap_servers(config) if bootstrap_servers is None else bootstrap_servers
+    servers = (
+        find_or_start_bootstrap_servers(config) if bootstrap_servers is None else bootstrap_servers
+    )
     return create_access(servers, kafka or {}, config.connection)

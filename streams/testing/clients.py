@@ -130,9 +130,9 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
         heads: dict[Partition, Message] = {}
         for partition, position in self._positions.items():
             if partition not in self.paused:
-                message, self._positions[partition] = self._cluster.logs[partition].find_committed(
-                    position
-                )
+                message, self._positions[partition] = self._cluster.logs[
+                    partition
+                ].find_first_committed(position)
                 if message is not None:
                     heads[partition] = message
         return heads
@@ -154,7 +154,7 @@ class InMemoryOrderedConsumer(InMemoryConsumer):
         """Return the positions, moved past markers and aborted records."""
         logs = self._cluster.logs
         return {
-            p: logs[p].find_committed(self._positions[p])[1]
+            p: logs[p].find_first_committed(self._positions[p])[1]
             for p in partitions
             if p in self._positions
         }

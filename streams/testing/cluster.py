@@ -128,7 +128,7 @@ class InMemoryLog:
         """Note that a transaction has ended: it no longer holds the last stable offset back."""
         self._open.pop(transaction, None)
 
-    def find_committed(self, position: int) -> tuple[Message | None, int]:
+    def find_first_committed(self, position: int) -> tuple[Message | None, int]:
         """Return the first committed record from `position` on, with its offset.
 
         None, and the end of what can be read, if there is none.
@@ -144,10 +144,10 @@ class InMemoryLog:
 
     def read_committed(self, position: int) -> Iterator[Message]:
         """Yield all committed records from `position` on."""
-        message, position = self.find_committed(position)
+        message, position = self.find_first_committed(position)
         while message is not None:
             yield message
-            message, position = self.find_committed(position + 1)
+            message, position = self.find_first_committed(position + 1)
 
 
 class InMemoryCluster:

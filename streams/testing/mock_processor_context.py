@@ -18,7 +18,7 @@ from streams.common.call_hints import explain_call
 from streams.common.durations import Duration
 from streams.errors import StreamsError
 from streams.graph.materialized import Store
-from streams.processor.context import RecordMetadata, parse_schedule
+from streams.processor.context import RecordMetadata, parse_schedule_interval_ms
 from streams.processor.processor import Processor
 from streams.processor.record import Record
 from streams.runtime.tasks.store_opening import open_store
@@ -179,7 +179,7 @@ class MockProcessorContext:
             self.record_timestamp_ms = now_ms
             callback(now_ms)
 
-        interval_ms = parse_schedule(interval, clock)
+        interval_ms = parse_schedule_interval_ms(interval, clock)
         punctuator = CapturedPunctuator(interval_ms, clock, run_punctuation)
         self.scheduled.append(punctuator)
         return partial(setattr, punctuator, "is_cancelled", True)

@@ -150,7 +150,7 @@ class SimulatedProcess:
         """Open the replicas of the global tables, and what keeps them up to date."""
         world, config = self._environment, self._environment.config
         tables = world.topology.global_tables
-        paths = partial(world.state_directory.global_store_path, 0)
+        paths = partial(world.state_directory.build_global_store_path, 0)
         replicas = open_replicas(tables, paths, world.memory)
         copier = RecordCopier(
             config.handlers,

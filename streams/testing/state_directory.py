@@ -27,6 +27,8 @@ from state.linux_calls import find_memory_file_system
 from state.locks import ProcessFileLock
 from state.subtopologies import SubtopologyContents
 
+FileDescriptor: TypeAlias = int
+
 FilePath: TypeAlias = str
 SizeBytes: TypeAlias = int
 ModifiedNs: TypeAlias = int
@@ -57,7 +59,7 @@ class TemporaryStateDirectory(StateDirectory):
         """Return each sub-topology's own number: no earlier version has left directories."""
         return {number: number for number in subtopologies}
 
-    def store_names(self, task_name: str) -> frozenset[str]:
+    def list_store_names(self, task_name: str) -> frozenset[str]:
         """Return no names: stores that an earlier process left are not looked for."""
         return frozenset()
 
@@ -65,22 +67,22 @@ class TemporaryStateDirectory(StateDirectory):
         """Return a lock without effect: no other process could want the task."""
         return _NoLock()
 
-    def store_path(self, task_name: str, store_name: str) -> Path:
+    def build_store_path(self, task_name: str, store_name: str) -> Path:
         """Return the path of a task's store in the current process's directory."""
-        return self._process_path() / task_name / store_name
+        return self._ensure_process_directory() / task_name / store_name
 
-    def former_store_path(self, task_name: str, store_name: str) -> Path:
+    def build_former_store_path(self, task_name: str, store_name: str) -> Path:
         """Return the path to which a store is moved whose task went on in another process."""
-        return self._process_path() / f"former-{task_name}-{store_name}"
+        return self._ensure_process_directory() / f"former-{task_name}-{store_name}"
 
-    def global_store_path(self, slot: int, store_name: str) -> Path:
+    def build_global_store_path(self, slot: int, store_name: str) -> Path:
         """Return the path of a global table's store in the current process's directory."""
-        return self._process_path() / "global" / store_name
+        return self._ensure_process_directory() / "global" / store_name
 
-    def _process_path(self) -> Path:
+    def _ensure_process_directory(self) -> Path:
         """Return the current process's directory; make the temporary one if there is none."""
         if self._root is None:
-            parent = None if os.environ.get("TMPDIR") else _find_memory(self._memory)
+            parent = None if os.environ.get("TMPDIR") else _prepare_memory_directory(self._memory)
             self._root = Path(mkdtemp(prefix=_NAME_PREFIX, dir=parent))
             lock = _lock_directory(self._root)
             self._removal = finalize(self, _remove_tree, self._root, lock)
@@ -107,7 +109,7 @@ class TemporaryStateDirectory(StateDirectory):
             self._removal()
 
 
-def _find_memory(memory: Path | None) -> Path | None:
+def _prepare_memory_directory(memory: Path | None) -> Path | None:
     """Return the file system in memory if it can be used, once abandoned directories are gone.
 
     They are removed since they would take memory until the machine is started again.
@@ -133,7 +135,7 @@ def _remove_abandoned_directories(parent: Path) -> None:
             _remove_tree(directory, _lock_directory(directory))
 
 
-def _lock_directory(directory: Path) -> int:
+def _lock_directory(directory: Path) -> FileDescriptor:
     """Lock a directory until its file descriptor, which is returned, is closed.
 
     Raises OSError where another process has it.

@@ -78,7 +78,9 @@ class TopicReader:
     def _find_next(self, partition: Partition) -> Message | None:
         """Return the next committed record of a partition; None if all were read."""
         log = self._cluster.logs[partition]
-        message, self._positions[partition] = log.find_committed(self._positions.get(partition, 0))
+        message, self._positions[partition] = log.find_first_committed(
+            self._positions.get(partition, 0)
+        )
         return message
 
     def _read_from(self, positions: dict[Partition, int]) -> list[Message]:

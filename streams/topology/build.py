@@ -96,7 +96,7 @@ class Subtopology:
         known = self.sources
         return frozenset(t for t in topics if t in known and not known[t].internal)
 
-    def find_first_user(self, store: str) -> str:
+    def find_first_step_using(self, store: str) -> str:
         """Return the name of the first step that uses `store`."""
         users = (n.name for n in self.nodes if isinstance(n, ProcessorNode) and store in n.stores)
         return next(users)
@@ -225,7 +225,7 @@ class Topology:
         for store, topics in self.topics_by_store.items():
             if len({error.counts[topic] for topic in topics if topic in error.counts}) > 1:
                 users = (
-                    s.find_first_user(store)
+                    s.find_first_step_using(store)
                     for s in self.subtopologies
                     if topics & s.sources.keys()
                 )

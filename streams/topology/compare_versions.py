@@ -48,7 +48,7 @@ from streams.topology.value_compatibility import (
 from streams.topology.version_index import (
     RepartitionSerdes,
     VersionIndex,
-    find_directory_contents,
+    collect_subtopology_contents,
     index_version,
 )
 
@@ -124,10 +124,10 @@ def compare_topologies(
     """
     now = partitions or {}
     numbers = match_directory_numbers_by_likeness(
-        find_directory_contents(old), find_directory_contents(new)
+        collect_subtopology_contents(old), collect_subtopology_contents(new)
     )
     before = index_version(
-        old, {**now, **old.partitions}, {n: n for n in find_directory_contents(old)}
+        old, {**now, **old.partitions}, {n: n for n in collect_subtopology_contents(old)}
     )
     after = index_version(new, {**old.partitions, **now}, numbers)
     existing = {t: now[t] for t in now.keys() & (before.topics.keys() | before.changelogs.keys())}

@@ -74,9 +74,9 @@ def find_conflicts(
         fed = one.find_inputs_upstream_of(topic), other.find_inputs_upstream_of(topic)
         if is_generated_name(topic) and fed[0] != fed[1]:
             conflicts.append(
-                f"repartition topic {topic!r} is fed from {list_names(fed[0])} in "
+                f"repartition topic {topic!r} is fed from {format_names(fed[0])} in "
                 f"{version_names[0]}, and "
-                f"from {list_names(fed[1])} in {version_names[1]}: name the step that makes it"
+                f"from {format_names(fed[1])} in {version_names[1]}: name the step that makes it"
             )
     conflicts += _find_type_conflicts(one, other, version_names)
     return conflicts
@@ -124,13 +124,13 @@ def _find_subtopology_conflicts(
     shared = (a.sources & b.sources) | (a.topics & b.topics)
     if shared and a.sources != b.sources:
         how = (
-            f"together with {list_names(more)}" if (more := sub.sources - shared) else "alone"
+            f"together with {format_names(more)}" if (more := sub.sources - shared) else "alone"
             for sub in (a, b)
         )
         told = ", and ".join(
             f"{each} in {name}" for each, name in zip(how, version_names, strict=True)
         )
-        yield f"{list_names(shared)} is read {told}"
+        yield f"{format_names(shared)} is read {told}"
     elif shared and a.stores == b.stores:
         for name in sorted(a.formats.keys() | b.formats.keys()):
             if (mine := a.formats.get(name)) != (theirs := b.formats.get(name)):
@@ -139,15 +139,15 @@ def _find_subtopology_conflicts(
                 )
     elif shared:
         yield (
-            f"what reads {list_names(shared)} has the stores {list_names(a.stores)} in "
+            f"what reads {format_names(shared)} has the stores {format_names(a.stores)} in "
             f"{version_names[0]}, "
-            f"and {list_names(b.stores)} in {version_names[1]}"
+            f"and {format_names(b.stores)} in {version_names[1]}"
         )
     elif stores := a.stores & b.stores:
         yield (
-            f"store {list_names(stores)} is filled from {list_names(a.sources)} in "
+            f"store {format_names(stores)} is filled from {format_names(a.sources)} in "
             f"{version_names[0]}, and "
-            f"from {list_names(b.sources)} in {version_names[1]}"
+            f"from {format_names(b.sources)} in {version_names[1]}"
         )
 
 
@@ -200,11 +200,11 @@ def _find_store_feed_conflicts(
     ):
         if more:
             yield (
-                f"what reads {list_names(a[1].sources)} leads to {list_names(more)} in {has}, "
+                f"what reads {format_names(a[1].sources)} leads to {format_names(more)} in {has}, "
                 f"which is read into stores, and not in {lacks}"
             )
 
 
-def list_names(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """Return names for a message, sorted; `nothing` if there are none."""
     return ", ".join(map(repr, sorted(names))) or "nothing"

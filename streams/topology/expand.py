@@ -55,7 +55,9 @@ def expand_graph(
     changelog, if it has one or not, or to the topic that takes its place.
     `wrap_steps` is handed the steps that run, and may add stores.
     """
-    graph = rewrite_graph(graph, lambda node: [_set_extractor(node, default_timestamp_extractor)])
+    graph = rewrite_graph(
+        graph, lambda node: [_with_default_extractor(node, default_timestamp_extractor)]
+    )
     if REUSE_SOURCE_TOPICS in optimizations:
         graph = reuse_source_topics(graph)
     if MERGE_REPARTITION_TOPICS in optimizations:
@@ -138,7 +140,7 @@ def _use_single_store_for_self_join(node: Node) -> list[Node]:
     return [node]
 
 
-def _set_extractor(node: Node, default: TimestampExtractor | None) -> Node:
+def _with_default_extractor(node: Node, default: TimestampExtractor | None) -> Node:
     """Return a source of an input with the default extractor where it has none of its own."""
     if isinstance(node, SourceNode) and not node.internal and node.timestamp_extractor is None:
         return replace(node, timestamp_extractor=default)

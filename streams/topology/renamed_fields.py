@@ -55,13 +55,13 @@ def _compare_records(old: DescribedType, new: DescribedType, path: str) -> Itera
         if len(alike) == len(rivals) == 1:
             (other,) = alike
             yield RenamedField(
-                _name_place(path, name, old.fields[name]),
-                _name_place(path, other, new.fields[other]),
+                _build_field_path(path, name, old.fields[name]),
+                _build_field_path(path, other, new.fields[other]),
             )
     for name in old.fields.keys() & new.fields.keys():
         a, b = old.fields[name], new.fields[name]
-        yield from find_renamed_fields(a.type, b.type, f"{_name_place(path, name, a)}.")
+        yield from find_renamed_fields(a.type, b.type, f"{_build_field_path(path, name, a)}.")
 
 
-def _name_place(path: str, name: str, field: DescribedField) -> str:
+def _build_field_path(path: str, name: str, field: DescribedField) -> str:
     return f"{path}{field.label or name}"

@@ -74,7 +74,7 @@ def find_store_effects(
         )
     if old.caching != new.caching:
         yield StateEffect(
-            f"caching: {_format_switch(old.caching)} -> {_format_switch(new.caching)}",
+            f"caching: {_format_on_or_off(old.caching)} -> {_format_on_or_off(new.caching)}",
             StateOutcome.KEPT,
         )
     if old.topic_settings != new.topic_settings and old.changelog == new.changelog:
@@ -227,7 +227,7 @@ def _compare_directories(
         )
 
 
-def _format_switch(yes: bool) -> str:
+def _format_on_or_off(yes: bool) -> str:
     return "on" if yes else "off"
 
 

@@ -72,7 +72,9 @@ def find_sent_differences(old: TopologyDescription, new: TopologyDescription) ->
     """
     if any(declare_topology(each).patterns for each in (old, new)):
         return ()
-    return tuple(list_sent_differences(_select_sent_parts(old), _select_sent_parts(new), VERSIONS))
+    return tuple(
+        list_sent_differences(_derive_sent_topology(old), _derive_sent_topology(new), VERSIONS)
+    )
 
 
 def list_sent_differences(old: SentTopology, new: SentTopology, sides: Sides) -> Iterator[str]:
@@ -125,7 +127,7 @@ def _compare_topics(before: SentTopic, after: SentTopic, sides: Sides) -> Iterat
         yield f"has replication factor {old} of {sides.old}, and {new} of {sides.new}"
 
 
-def _select_sent_parts(description: TopologyDescription) -> SentTopology:
+def _derive_sent_topology(description: TopologyDescription) -> SentTopology:
     """Return what members send of a topology, as far as it follows from its description."""
     declared = declare_topology(description)
     stores = {

@@ -96,17 +96,17 @@ def compare_types(old: DescribedType, new: DescribedType) -> TypeCompatibility:
 
 def have_equal_bytes(a: DescribedType, b: DescribedType) -> bool:
     """Return whether equal objects have equal bytes, as keys must: fields in the same order."""
-    return _list_order(a) == _list_order(b)
+    return _list_types_in_byte_order(a) == _list_types_in_byte_order(b)
 
 
-def _list_order(described: DescribedType) -> list[object]:
+def _list_types_in_byte_order(described: DescribedType) -> list[object]:
     """Return a type as a list in the order of its bytes, without the names of records."""
     named = "" if described.kind in ("record", "enum", "reference") else described.name
     return [
         described.kind,
         named,
-        [_list_order(each) for each in described.items],
-        [[name, _list_order(each.type)] for name, each in described.fields.items()],
+        [_list_types_in_byte_order(each) for each in described.items],
+        [[name, _list_types_in_byte_order(each.type)] for name, each in described.fields.items()],
         described.symbols,
         described.rules,
         described.identity,

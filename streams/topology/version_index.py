@@ -96,7 +96,9 @@ def _derive_all_counts(
     return counts
 
 
-def find_directory_contents(description: TopologyDescription) -> dict[int, SubtopologyContents]:
+def collect_subtopology_contents(
+    description: TopologyDescription,
+) -> dict[int, SubtopologyContents]:
     """Return the sources and stores of each sub-topology by number, without global tables."""
     return {
         sub.number: SubtopologyContents(

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from streams import App, serdes
 from streams.commands.root import cli
-from streams.processes.embedded import broker_directory
+from streams.processes.embedded import build_broker_path
 from streams.processes.running import RunningApp
 from tests.brokers import IN_CI
 from tests.integration.cluster import Topics
@@ -47,7 +47,7 @@ def sum_counts(running: RunningApp) -> int:
 @pytest.fixture
 def broker_disk(tmp_path: Path) -> Iterator[Path]:
     """Provide a file system in memory of 24 MB for the embedded broker of a state directory."""
-    path = broker_directory(tmp_path)
+    path = build_broker_path(tmp_path)
     path.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(path)]
     if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -25,11 +25,11 @@ from streams.membership.group_offsets import check_groups_listed, fetch_group_of
 from streams.membership.transactions import (
     OpenProducer,
     abort_transaction,
-    find_listing_gap,
+    explain_incomplete_listing,
     list_open_producers,
     write_abort_marker,
 )
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.settings.config import StreamsConfig
 from streams.spark.cuts.offset_client import OffsetClient
 from streams.spark.source.broker_access import create_access
@@ -104,7 +104,9 @@ CALLS = {
         lambda c: c.ask_brokers(lambda connect: check_groups_listed(connect, [GROUP])),
     ),
     "gaps of a listing": Call(
-        "FindCoordinator", COORDINATOR_ERRORS[1:2], lambda c: c.ask_brokers(find_listing_gap)
+        "FindCoordinator",
+        COORDINATOR_ERRORS[1:2],
+        lambda c: c.ask_brokers(explain_incomplete_listing),
     ),
     "open transactions": Call("DescribeProducers", LEADER_ERRORS[:1], find_open),
     "abort of a transaction": Call(
@@ -129,7 +131,7 @@ def embedded() -> Iterator[EmbeddedBroker]:
 @pytest.fixture
 def clients(embedded: EmbeddedBroker, tmp_path: Path) -> ClusterClients:
     config = StreamsConfig(bootstrap_servers=embedded.bootstrap_servers, state_dir=tmp_path)
-    return ClusterClients(config, find_cluster(config))
+    return ClusterClients(config, find_or_start_cluster(config))
 
 
 @pytest.fixture

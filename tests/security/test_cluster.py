@@ -11,7 +11,7 @@ from streams.connection.security import prepare_security
 from streams.connection.settings import parse_connection
 from streams.errors import AuthenticationError, BrokerUnavailable, StreamsError
 from streams.membership.connection_check import check_connection
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.settings.config import load_config
 from tests.kafka.secured.access import ACCESS_NAMES, WRONG, describe_access, try_access
 from tests.kafka.secured.administration import Administration
@@ -38,7 +38,7 @@ def connect(settings: Mapping[str, str]) -> None:
     """Check the connection as a worker does at its start."""
     connection = dict(settings)
     servers = connection.pop("bootstrap.servers")
-    find_cluster(load_config(bootstrap_servers=servers, connection=connection))
+    find_or_start_cluster(load_config(bootstrap_servers=servers, connection=connection))
 
 
 @pytest.mark.sampled(5)

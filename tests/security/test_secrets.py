@@ -25,7 +25,7 @@ from confluent_kafka.admin import AclOperation, ResourcePatternType, ResourceTyp
 
 from streams import App
 from streams.errors import UserError
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from tests.integration.cluster import Command, Topics
 from tests.kafka.secured.access import describe_access
 from tests.kafka.secured.administration import Administration, create_allow_acl
@@ -250,7 +250,7 @@ def describe_app(connection: Connection) -> Iterator[str]:
     app = App("app", bootstrap_servers=connection.servers, connection=dict(connection.settings))
     told: list[Any] = [app, vars(app), app.config, vars(app.config), app.config.model_dump()]
     try:
-        cluster = find_cluster(app.config)
+        cluster = find_or_start_cluster(app.config)
     except UserError as error:
         yield "".join(traceback.format_exception(error))
         told += [error, error.args, vars(error), error.__cause__, error.__context__]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from streams.app import import_app
 from streams.commands.root import cli
 from streams.errors import ConfigError
-from streams.processes.embedded import resolve_bootstrap_servers
+from streams.processes.embedded import find_or_start_bootstrap_servers
 from streams.spark import read_cut
 from tests.json_outputs import check_json_output
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -66,7 +66,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(tmp_path))
     app = import_app("counts_of_orders:app")
     app.configure(None, state_dir=state)
-    servers = resolve_bootstrap_servers(app.config)
+    servers = find_or_start_bootstrap_servers(app.config)
     try:
         admin = AdminClient({"bootstrap.servers": servers})
         topics = [NewTopic(topic, 2, 1) for topic in (*INPUTS, "unreadable")]

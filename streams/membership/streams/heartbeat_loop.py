@@ -27,6 +27,7 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import TypeAlias
 
 from kio.schema.errors import ErrorCode
 
@@ -45,7 +46,7 @@ from streams.membership.streams.group_description import (
 from streams.membership.streams.group_readiness import GroupReadiness
 from streams.membership.streams.heartbeat_request import (
     HeartbeatRefusal,
-    MemberFacts,
+    MemberMetadata,
     send_heartbeat,
 )
 from streams.membership.streams.member_state import (
@@ -58,12 +59,16 @@ from streams.membership.streams.member_state import (
     apply_description,
     apply_loss,
     apply_lost_answer,
+    apply_sent_heartbeat,
     build_heartbeat,
-    note_sent,
 )
 from streams.membership.streams.refusals import explain_refusal
 from streams.membership.streams.statuses import is_group_ready
 from streams.membership.streams.topology_differences import find_topology_differences
+
+IsStuck: TypeAlias = bool
+
+IsMember: TypeAlias = bool
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +88,7 @@ class HeartbeatLoop:
 
     def __init__(
         self,
-        facts: MemberFacts,
+        metadata: MemberMetadata,
         *,
         coordinator: CoordinatorConnection,
         timeouts: MemberTimeouts,
@@ -91,7 +96,7 @@ class HeartbeatLoop:
         is_overdue: IsOverdue,
         prepare_join: Callable[[], None] = lambda: None,
     ) -> None:
-        self._facts = facts
+        self._metadata = metadata
         self._coordinator = coordinator
         self._timeouts = timeouts
         self._host = host
@@ -110,7 +115,7 @@ class HeartbeatLoop:
         self._changed_at_s = float("-inf")
         self._trouble_since_s: float | None = None
         self.readiness = GroupReadiness(
-            facts.group_id, host.monotonic_s, is_overdue, timeouts.join_give_up_ms
+            metadata.group_id, host.monotonic_s, is_overdue, timeouts.join_give_up_ms
         )
         self._is_prepared = False
         self.state = TaskMembership()
@@ -142,7 +147,7 @@ class HeartbeatLoop:
         """Start the thread if it was not started yet."""
         self.mark_progress()
         if self._thread is None:
-            name = f"{self._facts.member_id}-heartbeat"
+            name = f"{self._metadata.member_id}-heartbeat"
             self._thread = self._host.spawn_thread(name, self._send_heartbeats_until_closed)
 
     def mark_progress(self) -> None:
@@ -166,7 +171,7 @@ class HeartbeatLoop:
         if self._thread is not None:
             self._thread.join()
 
-    def send_heartbeat_and_tell_if_member(self, *, shutdown_application: bool = False) -> bool:
+    def send_heartbeat_once(self, *, shutdown_application: bool = False) -> IsMember:
         """Send a heartbeat in the calling thread; return whether the member is one afterwards.
 
         Raises: ConnectionLost where no coordinator answers, StreamsError for a refusal.
@@ -179,16 +184,16 @@ class HeartbeatLoop:
                 self._coordinator.use_connection() as connection,  # a commit waits for none
                 self._epoch_lock.hold_for_heartbeat(),
             ):
-                return self._send_on_connection_and_tell_if_member(
+                return self._send_on_connection(
                     connection, shutdown_application=shutdown_application
                 )
         except ConnectionLost as error:
             self._note_silence(error, began_s)
             raise
 
-    def _send_on_connection_and_tell_if_member(
+    def _send_on_connection(
         self, connection: BrokerConnection, *, shutdown_application: bool
-    ) -> bool:
+    ) -> IsMember:
         """Send the heartbeat that is due now, and take its answer.
 
         Returns whether the member is one afterwards.
@@ -197,10 +202,10 @@ class HeartbeatLoop:
         if state.phase in (MemberPhase.UNJOINED, MemberPhase.LOST):
             return False
         sent, sent_at_s = build_heartbeat(state), self._host.monotonic_s()
-        self.change_state(lambda now: note_sent(now, sent))
+        self.change_state(lambda now: apply_sent_heartbeat(now, sent))
         answer = send_heartbeat(
             connection,
-            self._facts,
+            self._metadata,
             sent,
             shutdown_application=shutdown_application,
             is_given_up=lambda: self._epoch_lock.is_commit_overdue,
@@ -222,7 +227,7 @@ class HeartbeatLoop:
 
         Raises: ConnectionLost where no coordinator answers.
         """
-        group_id, member_id = self._facts.group_id, self._facts.member_id
+        group_id, member_id = self._metadata.group_id, self._metadata.member_id
         try:
             described = describe_streams_member(connection, group_id, member_id)
         except StreamsError as error:
@@ -237,16 +242,20 @@ class HeartbeatLoop:
 
     def send_leave(self, member_id: str, reason: str) -> None:
         """Send the heartbeat by which a member leaves, and only log it if no answer comes."""
-        log.info("%s leaves group %s: %s", member_id, self._facts.group_id, reason)
+        log.info("%s leaves group %s: %s", member_id, self._metadata.group_id, reason)
         leaving = MemberHeartbeat(0, LEAVING_EPOCH, None)
-        facts = MemberFacts(
-            self._facts.group_id, member_id, "", self._facts.topology, self._timeouts.rebalance_ms
+        metadata = MemberMetadata(
+            self._metadata.group_id,
+            member_id,
+            "",
+            self._metadata.topology,
+            self._timeouts.rebalance_ms,
         )
         try:
             with self._coordinator.use_connection() as connection:
-                send_heartbeat(connection, facts, leaving)
+                send_heartbeat(connection, metadata, leaving)
         except (ConnectionLost, StreamsError) as error:
-            log.info("left group %s without an answer: %s", self._facts.group_id, error)
+            log.info("left group %s without an answer: %s", self._metadata.group_id, error)
 
     def _send_heartbeats_until_closed(self) -> None:
         """Send heartbeats until the member is closed, or until an error ends them."""
@@ -259,9 +268,9 @@ class HeartbeatLoop:
         except UserError as error:
             self._keep_failure(error)
         except Exception as error:
-            log.exception("the heartbeats of %s ended", self._facts.member_id)
+            log.exception("the heartbeats of %s ended", self._metadata.member_id)
             self._keep_failure(
-                StreamsError(f"the heartbeats of {self._facts.member_id} ended: {error!r}")
+                StreamsError(f"the heartbeats of {self._metadata.member_id} ended: {error!r}")
             )
 
     def _keep_failure(self, error: UserError) -> None:
@@ -274,8 +283,8 @@ class HeartbeatLoop:
         state = self.state
         if state.phase not in (MemberPhase.JOINING, MemberPhase.JOINED):
             return
-        if state.is_member and self._log_and_tell_if_stuck():
-            self.send_leave(self._facts.member_id, "max_poll_interval_ms was exceeded")
+        if state.is_member and self._log_if_stuck():
+            self.send_leave(self._metadata.member_id, "max_poll_interval_ms was exceeded")
             self.change_state(
                 lambda now: apply_loss(now, MemberHeartbeat(state.join_number, 0, None))
             )
@@ -285,9 +294,9 @@ class HeartbeatLoop:
             if not self._is_prepared:
                 self._prepare_join()
                 self._is_prepared = True
-            self.send_heartbeat_and_tell_if_member()
+            self.send_heartbeat_once()
         except ConnectionLost as error:
-            log.debug("heartbeat of %s: %s", self._facts.member_id, error)
+            log.debug("heartbeat of %s: %s", self._metadata.member_id, error)
             self._raise_if_given_up(error)
             is_joining = self.state.phase is MemberPhase.JOINING
             self._closed.wait(_JOIN_BACK_OFF_S if is_joining else _BACK_OFF_S)
@@ -330,25 +339,25 @@ class HeartbeatLoop:
         is_group_gone = refusal.code is ErrorCode.group_id_not_found and not sent.is_join
         if refusal.code not in LOST_ERRORS and not is_group_gone:
             raise explain_refusal(
-                self._facts.group_id,
+                self._metadata.group_id,
                 refusal.code,
                 refusal.message,
                 partial(self._find_topology_differences, connection),
             )
-        log.info("%s has lost its membership: %s", self._facts.member_id, refusal.code.name)
+        log.info("%s has lost its membership: %s", self._metadata.member_id, refusal.code.name)
         self.change_state(lambda now: apply_loss(now, sent))
         self._changed.set()
 
     def _find_topology_differences(self, connection: BrokerConnection) -> tuple[str, ...] | None:
         """Return in what the group's topology differs from the member's; None if it isn't told."""
         try:
-            described = describe_streams_group(connection, self._facts.group_id)
+            described = describe_streams_group(connection, self._metadata.group_id)
         except (ConnectionLost, StreamsError) as error:
-            log.info("the topology of %s can't be asked for: %s", self._facts.group_id, error)
+            log.info("the topology of %s can't be asked for: %s", self._metadata.group_id, error)
             return None
         if described is None:
             return None
-        return find_topology_differences(described.topology, self._facts.topology)
+        return find_topology_differences(described.topology, self._metadata.topology)
 
     def _note_silence(self, error: ConnectionLost, sent_at_s: float) -> None:
         """Note that a heartbeat got no answer, which may have changed what the group knows."""
@@ -366,10 +375,11 @@ class HeartbeatLoop:
         since_s = self._trouble_since_s = self._trouble_since_s or now_s
         if self._is_overdue(since_s, self._timeouts.join_give_up_ms / 1000):
             raise BrokerUnavailable(
-                f"can't join group {self._facts.group_id!r}: {error} (for {now_s - since_s:.0f} s)"
+                f"can't join group {self._metadata.group_id!r}: {error} "
+                f"(for {now_s - since_s:.0f} s)"
             ) from error
 
-    def _log_and_tell_if_stuck(self) -> bool:
+    def _log_if_stuck(self) -> IsStuck:
         """Return whether the stream thread has stood still for the rebalance time-out."""
         silent_ms = (self._host.monotonic_s() - self._progressed_at_s) * 1000
         if silent_ms <= self._timeouts.rebalance_ms:
@@ -378,8 +388,8 @@ class HeartbeatLoop:
             "%s leaves group %s: its thread has been busy for %d ms, and max_poll_interval_ms is "
             "%d. A record takes too long, or a broker that does not answer: the lines around tell. "
             "Make it quicker, or raise the setting",
-            self._facts.member_id,
-            self._facts.group_id,
+            self._metadata.member_id,
+            self._metadata.group_id,
             silent_ms,
             self._timeouts.rebalance_ms,
         )

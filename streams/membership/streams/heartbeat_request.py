@@ -28,7 +28,7 @@ _VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
-class MemberFacts:
+class MemberMetadata:
     """Holds what a member tells its group of itself when it joins.
 
     `process_id` is one for all members that share a state directory: the broker gives a task to one
@@ -56,7 +56,7 @@ class HeartbeatRefusal:
 
 def send_heartbeat(
     connection: BrokerConnection,
-    facts: MemberFacts,
+    metadata: MemberMetadata,
     heartbeat: MemberHeartbeat,
     *,
     shutdown_application: bool = False,
@@ -67,25 +67,27 @@ def send_heartbeat(
     Raises: ConnectionLost if no answer comes, or before it does once `is_given_up()` is true.
     """
     classes = load_request_classes(connection, STREAMS_GROUP_HEARTBEAT_API_KEY, _VERSION)
-    request = _build_request(classes, facts, heartbeat, shutdown_application=shutdown_application)
+    request = _build_request(
+        classes, metadata, heartbeat, shutdown_application=shutdown_application
+    )
     answer = connection.send_request(request, is_given_up=is_given_up)
     if answer.error_code is not ErrorCode.none:
         return HeartbeatRefusal(answer.error_code, answer.error_message or "")
-    return read_answer(answer, facts.topology)
+    return read_answer(answer, metadata.topology)
 
 
 def _build_request(
     classes: Mapping[str, Any],
-    facts: MemberFacts,
+    metadata: MemberMetadata,
     heartbeat: MemberHeartbeat,
     *,
     shutdown_application: bool,
 ) -> Any:
-    """Build the request: all of the facts if it joins, else only what may have changed."""
+    """Build the request: all of the metadata if it joins, else only what may have changed."""
     owned = heartbeat.owned
     request: dict[str, Any] = {
-        "group_id": facts.group_id,
-        "member_id": facts.member_id,
+        "group_id": metadata.group_id,
+        "member_id": metadata.member_id,
         "member_epoch": heartbeat.epoch,
         "endpoint_information_epoch": heartbeat.endpoint_epoch,
         "active_tasks": None if owned is None else _build_task_ids(classes, owned.active),
@@ -98,13 +100,13 @@ def _build_request(
     }
     if heartbeat.is_join:
         request |= {
-            "rebalance_timeout": timedelta(milliseconds=facts.rebalance_timeout_ms),
-            "topology": build_topology(classes, facts.topology),
-            "process_id": facts.process_id,
-            "rack_id": facts.rack or None,
-            "user_endpoint": _build_endpoint(classes, facts.endpoint),
+            "rebalance_timeout": timedelta(milliseconds=metadata.rebalance_timeout_ms),
+            "topology": build_topology(classes, metadata.topology),
+            "process_id": metadata.process_id,
+            "rack_id": metadata.rack or None,
+            "user_endpoint": _build_endpoint(classes, metadata.endpoint),
             "client_tags": tuple(
-                classes["KeyValue"](key=key, value=tag) for key, tag in facts.client_tags.items()
+                classes["KeyValue"](key=key, value=tag) for key, tag in metadata.client_tags.items()
             ),
         }
     return build_entity(classes["StreamsGroupHeartbeatRequest"], **request)

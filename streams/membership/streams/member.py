@@ -43,7 +43,7 @@ from streams.membership.group_offsets import fetch_offsets, try_commit_offsets
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.membership.streams.former_members import find_former_members
 from streams.membership.streams.heartbeat_loop import HeartbeatLoop
-from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.heartbeat_request import MemberMetadata
 from streams.membership.streams.member_state import (
     MemberPhase,
     acknowledge_tasks,
@@ -53,7 +53,7 @@ from streams.membership.streams.member_state import (
 )
 from streams.membership.streams.told_assignment import (
     build_assignment,
-    find_roles,
+    group_tasks_by_role,
     knows_all_topics,
 )
 
@@ -74,7 +74,7 @@ class StreamsProtocolMember(GroupMember):
 
     def __init__(
         self,
-        facts: MemberFacts,
+        metadata: MemberMetadata,
         instance_id: str,
         *,
         open_connection: OpenConnection,
@@ -83,16 +83,16 @@ class StreamsProtocolMember(GroupMember):
         host: Host,
         is_overdue: IsOverdue | None = None,
     ) -> None:
-        self._facts = facts
+        self._metadata = metadata
         self.instance_id = instance_id
         self.is_leader = False
         self._fetch_partition_counts = fetch_partition_counts
         self._shutdown_reason = ""
         self._acknowledged_join: int | None = None
         """The number of the join with which the tasks came that the stream thread has."""
-        self._coordinator = CoordinatorConnection(facts.group_id, open_connection, host)
+        self._coordinator = CoordinatorConnection(metadata.group_id, open_connection, host)
         self._heartbeats = HeartbeatLoop(
-            facts,
+            metadata,
             coordinator=self._coordinator,
             timeouts=timeouts,
             host=host,
@@ -104,7 +104,7 @@ class StreamsProtocolMember(GroupMember):
     def current_membership(self) -> Membership:
         """Return the member id and the last epoch of the member, which it may have lost since."""
         epoch = self._heartbeats.state.epoch
-        return Membership(epoch if epoch > 0 else _NO_GENERATION, self._facts.member_id)
+        return Membership(epoch if epoch > 0 else _NO_GENERATION, self._metadata.member_id)
 
     @property
     def coordinator_address(self) -> Address | None:
@@ -162,7 +162,7 @@ class StreamsProtocolMember(GroupMember):
     def mark_generation_over(self) -> None:
         """Do nothing: the next heartbeat answer says which tasks are still the member's."""
 
-    def is_next_generation(self, owned_generation: int, generation: int) -> bool:
+    def has_kept_tasks_until(self, owned_generation: int, generation: int) -> bool:
         """Return whether the tasks owned have been the member's all the while.
 
         They have, unless it has joined anew since: it lost its membership, and all of them with it.
@@ -201,9 +201,9 @@ class StreamsProtocolMember(GroupMember):
         if not heartbeats.state.has_offer:
             return None
         if self._shutdown_reason:
-            heartbeats.send_heartbeat_and_tell_if_member(shutdown_application=True)
+            heartbeats.send_heartbeat_once(shutdown_application=True)
         offered, counts = heartbeats.state, self._fetch_partition_counts()
-        declared = self._facts.topology.declared
+        declared = self._metadata.topology.declared
         if not knows_all_topics(offered.told, declared, counts):  # which were created just now
             heartbeats.wait_for_change(wait_s)
             return None
@@ -218,7 +218,7 @@ class StreamsProtocolMember(GroupMember):
 
     def acknowledge_assignment(self, assigned: AssignmentInfo) -> MustRejoin:
         """Report that the tasks are as assigned, the revoked ones closed; it takes no join."""
-        owned = find_roles(assigned)
+        owned = group_tasks_by_role(assigned)
         state = self._heartbeats.change_state(partial(acknowledge_tasks, owned=owned))
         self._acknowledged_join = state.join_number
         return False
@@ -239,7 +239,7 @@ class StreamsProtocolMember(GroupMember):
             generation, member_id = self.current_membership
             if generation < 0:  # a group without members would take the offsets from anybody
                 return False
-            group_id = self._facts.group_id
+            group_id = self._metadata.group_id
             return try_commit_offsets(connection, group_id, generation, member_id, None, offsets)
 
     def is_membership_confirmed(self) -> bool:
@@ -247,7 +247,7 @@ class StreamsProtocolMember(GroupMember):
 
         Raises: ConnectionLost where that can't be known now, StreamsError for a refusal.
         """
-        return self._heartbeats.send_heartbeat_and_tell_if_member()
+        return self._heartbeats.send_heartbeat_once()
 
     def fetch_committed_offsets(self, partitions: Iterable[Partition] | None) -> CommittedOffsets:
         """Fetch the group's committed offsets, and the partitions whose offset is still pending.
@@ -256,7 +256,9 @@ class StreamsProtocolMember(GroupMember):
         coordinator: fetch again.
         """
         with self._coordinator.use_connection() as connection:
-            fetched = fetch_offsets(connection, self._facts.group_id, partitions, operation="Read")
+            fetched = fetch_offsets(
+                connection, self._metadata.group_id, partitions, operation="Read"
+            )
             self._coordinator.confirm_coordinator(connection)
             return fetched
 
@@ -269,7 +271,7 @@ class StreamsProtocolMember(GroupMember):
         self._heartbeats.end_thread()
         state = self._heartbeats.state
         if state.is_member or state.is_sent or is_handed_over:
-            self._heartbeats.send_leave(self._facts.member_id, find_leave_reason(has_failed))
+            self._heartbeats.send_leave(self._metadata.member_id, find_leave_reason(has_failed))
         self._coordinator.close_connection()
 
     def end_without_leaving_group(self) -> None:
@@ -284,8 +286,8 @@ class StreamsProtocolMember(GroupMember):
         """
         try:
             with self._coordinator.use_connection() as connection:
-                facts = self._facts
-                former = find_former_members(connection, facts.group_id, facts.member_id)
+                metadata = self._metadata
+                former = find_former_members(connection, metadata.group_id, metadata.member_id)
         except StreamsError as error:  # such as a missing right to describe the group
             log.info("former members of this worker are not looked for: %s", error)
             return

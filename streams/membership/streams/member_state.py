@@ -44,7 +44,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from streams.membership.protocol import EndpointTasks
-from streams.membership.streams.statuses import GroupStatus, find_shutdown, is_group_ready
+from streams.membership.streams.statuses import GroupStatus, find_shutdown_reason, is_group_ready
 from streams.membership.streams.task_roles import NO_ROLES, TasksByRole
 
 JOINING_EPOCH, LEAVING_EPOCH = 0, -1
@@ -139,7 +139,7 @@ class TaskMembership:
         """Return whether the tasks or endpoints that were told last are still to be taken."""
         if self.phase is not MemberPhase.JOINED:
             return False
-        if find_shutdown(self.statuses):  # it comes with the assignment
+        if find_shutdown_reason(self.statuses):  # it comes with the assignment
             return True
         if self.taken is None:
             has_tasks = not (self.told.is_empty and self.owned.is_empty)
@@ -176,7 +176,7 @@ def build_heartbeat(state: TaskMembership) -> MemberHeartbeat:
     )
 
 
-def note_sent(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:
+def apply_sent_heartbeat(state: TaskMembership, sent: MemberHeartbeat) -> TaskMembership:
     """Return the state once a heartbeat may have reached the group, and before its answer."""
     if sent.join_number != state.join_number:
         return state

@@ -59,7 +59,7 @@ def is_group_ready(statuses: Iterable[GroupStatus]) -> bool:
     return not any(each.code in _NOT_READY for each in statuses)
 
 
-def find_shutdown(statuses: Iterable[GroupStatus]) -> str:
+def find_shutdown_reason(statuses: Iterable[GroupStatus]) -> str:
     """Return why the whole application is to end; empty if it is not."""
     return next(
         (each.detail for each in statuses if each.code == GroupStatusCode.SHUTDOWN_APPLICATION), ""

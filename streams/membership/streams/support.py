@@ -72,7 +72,7 @@ def find_live_protocol(open_connection: OpenConnection, group_id: str) -> str:
         return "streams" if streams_group is not None and streams_group.members else ""
 
 
-def find_broken_migration(connection: BrokerConnection) -> str:
+def explain_broken_migration(connection: BrokerConnection) -> str:
     """Return why a group must not change its protocol on a broker; empty if it may."""
     if estimate_release(connection.api_versions) != BROKEN_MIGRATION_RELEASE:
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from streams.membership.protocol import AssignmentInfo
 from streams.membership.streams.member_state import TaskMembership
-from streams.membership.streams.statuses import find_shutdown
+from streams.membership.streams.statuses import find_shutdown_reason
 from streams.membership.streams.task_roles import TasksByRole, split_task_name
 from streams.topology.declared import DeclaredTopology
 
@@ -24,7 +24,7 @@ def build_assignment(
     return AssignmentInfo(
         tuple(sorted(told.active, key=split_task_name)),
         _list_partitions(told.active, declared, partition_counts),
-        shutdown=find_shutdown(state.statuses),
+        shutdown=find_shutdown_reason(state.statuses),
         revoked=tuple(sorted(state.owned.active - told.active, key=split_task_name)),
         standby=tuple(sorted(told.standby, key=split_task_name)),
         warmup=tuple(sorted(told.warmup - told.standby, key=split_task_name)),
@@ -44,7 +44,7 @@ def knows_all_topics(
     )
 
 
-def find_roles(assigned: AssignmentInfo) -> TasksByRole:
+def group_tasks_by_role(assigned: AssignmentInfo) -> TasksByRole:
     """Return the tasks of an assignment by their roles."""
     return TasksByRole(
         frozenset(assigned.tasks), frozenset(assigned.standby), frozenset(assigned.warmup)

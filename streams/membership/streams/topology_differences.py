@@ -57,7 +57,7 @@ def find_topology_differences(described: SentTopology, own: TopologyToSend) -> t
 
     Empty also where they differ in nothing that the broker tells.
     """
-    sent = _select_sent(own)
+    sent = _to_sent_topology(own)
     comparable = {
         key: replace(topic, partitions=sent.topics[key].partitions)
         if key in sent.topics and None in (topic.partitions, sent.topics[key].partitions)
@@ -67,7 +67,7 @@ def find_topology_differences(described: SentTopology, own: TopologyToSend) -> t
     return tuple(list_sent_differences(SentTopology(comparable), sent, GROUP_AND_WORKER))
 
 
-def _select_sent(own: TopologyToSend) -> SentTopology:
+def _to_sent_topology(own: TopologyToSend) -> SentTopology:
     """Convert the topology that a worker sends to the form in which brokers describe one."""
     declared, factor = own.declared, max(own.replication_factor, 0)
     topics: dict[tuple[str, str], SentTopic] = {}

@@ -34,7 +34,7 @@ from streams.runtime.assigning.internal_topics import derive_compaction_lags_ms,
 from streams.runtime.clients.interfaces import AdminClient
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
-from streams.topology.compatibility import list_names
+from streams.topology.compatibility import format_names
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class InternalTopicCheck:
         """Log that settings can't be read at the moment: a warning, then no more than info."""
         level = logging.INFO if self._is_told_unread else logging.WARNING
         self._is_told_unread = True
-        what = f"the settings of internal topics {list_names(topics)} can't be read now"
+        what = f"the settings of internal topics {format_names(topics)} can't be read now"
         log.log(level, "%s, and are checked later: %s", what, error)
 
     def _mend_settings(self, topic: str, found: Mapping[str, str]) -> None:
@@ -179,4 +179,4 @@ class InternalTopicCheck:
                 )
         for description, topics in topics_by_description.items():
             has = "internal topic %s has" if len(topics) == 1 else "internal topics %s have each"
-            log.warning(f"{has} %s: %s", list_names(topics), description, remedies[description])
+            log.warning(f"{has} %s: %s", format_names(topics), description, remedies[description])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from state.directory import is_task_directory
 from streams.errors import OutcomeUnknown, StreamsError
-from streams.topology.compatibility import list_names
+from streams.topology.compatibility import format_names
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,9 @@ def _exclude_other_applications(
     try:
         groups = [*list_groups()]
     except (OutcomeUnknown, StreamsError) as error:
-        log.info("it is not known whether %s are left of stores: %s", list_names(changelogs), error)
+        log.info(
+            "it is not known whether %s are left of stores: %s", format_names(changelogs), error
+        )
         return []
     local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
     others = tuple(f"{a}-" for a in (*groups, *local) if a.startswith(prefix))
@@ -73,7 +75,7 @@ def _exclude_other_applications(
 def format_leftover_warning(empty_stores: Iterable[str], leftovers: Iterable[str]) -> str:
     """Return the warning that names the stores that begin empty, and the leftovers of others."""
     return (
-        f"store {list_names(empty_stores)} begins empty, and {', '.join(leftovers)} is left of "
+        f"store {format_names(empty_stores)} begins empty, and {', '.join(leftovers)} is left of "
         "stores "
         "that the topology does not have. If a store was renamed, stop, and give it its old name "
         "(store='...', or name='...' of its step); if not, delete what is left when nobody uses it "

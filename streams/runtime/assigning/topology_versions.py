@@ -24,7 +24,7 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
-from streams.topology.compatibility import find_conflicts, is_superseded, list_names
+from streams.topology.compatibility import find_conflicts, format_names, is_superseded
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
 
@@ -147,7 +147,7 @@ def _find_source_counts_or_reasons(
     """Return the partition counts of a version's source topics, or none and the reasons why."""
     missing = [topic for topic in topology.input_topics if topic not in existing_counts]
     if missing:
-        return {}, [f"input topics {list_names(missing)} do not exist"]
+        return {}, [f"input topics {format_names(missing)} do not exist"]
     try:
         counts = topology.derive_partition_counts(existing_counts)
     except TopologyError as error:

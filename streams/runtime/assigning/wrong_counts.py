@@ -19,7 +19,7 @@ from streams.runtime.assigning.task_lags import FetchCommittedOffsets
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes, find_offsets_of_former_topics
-from streams.topology.compatibility import list_names
+from streams.topology.compatibility import format_names
 
 
 class FollowedSources(NamedTuple):
@@ -89,7 +89,7 @@ def _describe_recreated_topics(
     former = sorted({p.topic for p in find_offsets_of_former_topics(of_inputs, ids)})
     if former:
         return (
-            f"input {list_names(former)} was deleted and made again with another number of "
+            f"input {format_names(former)} was deleted and made again with another number of "
             "partitions; where nothing was written to it yet, make it again with the former one"
         )
     if followed is None:
@@ -105,7 +105,7 @@ def _describe_recreated_topics(
     has_offset = not followed.counts.keys().isdisjoint(p.topic for p in committed)
     if lost and not has_offset and _holds_records(admin, topic, found):
         return (
-            f"the offsets of input {list_names(lost)} are gone while its state is there, as "
+            f"the offsets of input {format_names(lost)} are gone while its state is there, as "
             "when it was deleted and made again with another number of partitions; where nothing "
             f"was written to it yet, make it again with {found}"
         )

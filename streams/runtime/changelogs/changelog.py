@@ -175,12 +175,10 @@ def find_restore_start(
     )
     loss = _describe_loss(store_name, changelog, required_offset, expiry) if is_cut else ""
     if rebuild_reason:
-        kept = _format_unusable_store_advice(rebuild_reason, is_readable=checkpoint is not None)
-        return _require_accepted_loss(
-            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
-        )
+        kept = _format_store_advice(rebuild_reason, is_readable=checkpoint is not None)
+        return _check_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
-        return _require_accepted_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _check_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if not remade and 0 < required_offset <= position <= end:
         return RestoreStart(max(position, start), now_ms)
@@ -200,11 +198,11 @@ def find_restore_start(
         reason = f"it is at {position} of {partition}, and was written again from {start} on"
     elif position < start or (loss and expiry.is_versioned):
         at = max(position, start)
-        return _require_accepted_loss(RestoreStart(at, written_ms, loss=loss), accepts_loss)
+        return _check_loss(RestoreStart(at, written_ms, loss=loss), accepts_loss)
     else:
         # A `written_ms` of 0 means that the age is unknown; such a store is trusted.
         return RestoreStart(position, written_ms if unseen > 0 else now_ms)
-    return _require_accepted_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _check_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _require_committed_changelog(
@@ -226,9 +224,9 @@ def _require_committed_changelog(
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(
             f"changelog {partition} {_describe_recreated_changelog(end)}: it is not the one that "
-            f"store {store_name!r} in the state directory was kept in, and offsets are committed, whose "
-            f"records it does not have. The store is left as it is. Start over with {reset}, which "
-            "also goes on with a reset that was interrupted. If a reset was ended on another "
+            f"store {store_name!r} in the state directory was kept in, and offsets are committed, "
+            f"whose records it does not have. The store is left as it is. Start over with {reset}, "
+            "which also goes on with a reset that was interrupted. If a reset was ended on another "
             "machine, the store here is older: remove the application's state directory on this "
             "machine alone"
         )
@@ -257,7 +255,7 @@ def _describe_recreated_changelog(end_offset: int) -> str:
     return "was deleted, and made again empty by a worker's start or by hand"
 
 
-def _require_accepted_loss(
+def _check_loss(
     restore_start: RestoreStart,
     accepts_loss: bool,
     kept: str = "Start the worker whose state directory still has the store",
@@ -288,12 +286,10 @@ def _find_unlogged_restore_start(
         "kept without one until now"
     )
     start = RestoreStart(changelog.start_offset, changelog.fetched_at_ms, reason, loss)
-    return _require_accepted_loss(
-        start, accepts_loss, kept=_format_unusable_store_advice(reason, is_readable=True)
-    )
+    return _check_loss(start, accepts_loss, kept=_format_store_advice(reason, is_readable=True))
 
 
-def _format_unusable_store_advice(rebuild_reason: str, *, is_readable: bool) -> str:
+def _format_store_advice(rebuild_reason: str, *, is_readable: bool) -> str:
     """Format the advice on an unusable store: it is left as it is, and which worker to start."""
     who = "a worker whose state directory has another copy"
     if is_readable:
@@ -363,12 +359,10 @@ def find_source_restore_start(
             "that have no later record"
         )
     if rebuild_reason:
-        kept = _format_unusable_store_advice(rebuild_reason, is_readable=checkpoint is not None)
-        return _require_accepted_loss(
-            RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept
-        )
+        kept = _format_store_advice(rebuild_reason, is_readable=checkpoint is not None)
+        return _check_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
     if checkpoint is None:
-        return _require_accepted_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
+        return _check_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
         loss = ""
@@ -386,7 +380,7 @@ def find_source_restore_start(
         )
     else:
         return RestoreStart(position, written_ms)
-    return _require_accepted_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
+    return _check_loss(RestoreStart(start, now_ms, reason, loss), accepts_loss)
 
 
 def _may_have_missed_tombstones(age_ms: int, retention_ms: int | None) -> bool:

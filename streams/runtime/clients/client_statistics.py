@@ -44,7 +44,7 @@ class ClientStatisticsRecorder:
 
     _texts: dict[str, deque[str]] = field(default_factory=dict)
 
-    def settings(self, client_id: str) -> dict[str, Any]:
+    def create_client_settings(self, client_id: str) -> dict[str, Any]:
         """Return the settings with which a client tells its statistics to this recorder."""
         texts: deque[str] = deque(maxlen=_KEPT_TEXTS)
         self._texts[client_id] = texts

@@ -128,7 +128,7 @@ class KafkaClientSupplier:
         """
         if self._config.health_port is None and self._config.metrics_port is None:
             return {}
-        return self.statistics.settings(f"{self._application_id}-{name}")
+        return self.statistics.create_client_settings(f"{self._application_id}-{name}")
 
     def create_consumer(self, name: str) -> DataConsumer:
         """Create a consumer of committed records.
@@ -319,7 +319,7 @@ class KafkaClientSupplier:
             "bootstrap.servers": self.bootstrap_servers,
             "client.id": f"{self._application_id}-{name}",
             "reconnect.backoff.max.ms": max(_RECONNECT_BACKOFF_MS_MAX, self._reconnect_backoff_ms),
-            **self.security.value.librdkafka_settings(),
+            **self.security.value.build_librdkafka_settings(),
         }
 
 

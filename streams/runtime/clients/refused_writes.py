@@ -120,7 +120,7 @@ class RefusedWrites:
         self._has_refusal = self._has_refusal or by_refusal
         self._quiet_since_ms = None
 
-    def note_commit(self, now_ms: int) -> None:
+    def end_search_if_quiet(self, now_ms: int) -> None:
         """Write in batches again if no write was refused for a while, or none at all."""
         if not self.is_searching:
             return

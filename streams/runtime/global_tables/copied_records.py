@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from state.replica import CopiedRecord, TopicReplica
-from state.shown_values import hide_values, quote_value, read_text
+from state.shown_values import hide_values, quote_value, read_text_safely
 from streams.common.counted import format_count
 from streams.common.host import Event, Host
 from streams.errors import BrokerUnavailable, OutcomeUnknown, SerdeError, StreamsError
@@ -172,7 +172,7 @@ class RecordCopier:
         refusal = SerdeError(
             f"step {table.name!r} can't read {self.describe_record_origin()} with serdes "
             f"key={key_serde.name} value={value_serde.name}: "
-            f"{hide_values(read_text(error), error, key, value)}; "
+            f"{hide_values(read_text_safely(error), error, key, value)}; "
             f"key {quote_value(key)}, value {quote_value(value)}"
         )
         self._failures.skip_record_or_raise(self, Stage.DESERIALIZATION, table.name, error, refusal)

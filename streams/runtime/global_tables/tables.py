@@ -175,7 +175,7 @@ class GlobalTables:
         version = self._security.version
         if version == self._security_version:
             return
-        settings = self._security.value.librdkafka_settings()
+        settings = self._security.value.build_librdkafka_settings()
         self._admin.renew_client(settings)
         consumer.renew_client(settings)
         self._copier.discard_producer()

@@ -101,7 +101,7 @@ class OffsetMetadata:
         """Return the stream time in ms of a step that has its own; -1 if unknown."""
         return self._positions.get(hash_name(_step_time_key(step)), _NO_TIME)
 
-    def was_committed_with_input(self, topic: str) -> bool:
+    def was_committed_with(self, topic: str) -> bool:
         """Return whether the offset was committed together with one of this topic."""
         return hash_name(_input_key(topic)) in self._positions
 

@@ -85,7 +85,7 @@ class OffsetResetter:
         self._partition_counts: dict[str, int] = {}
         """The number of partitions of topics, when they were first looked at."""
 
-    def list_unsettled_partitions(self, partitions: Iterable[Partition]) -> list[Partition]:
+    def list_unsettled(self, partitions: Iterable[Partition]) -> list[Partition]:
         """Return the partitions that may begin elsewhere another time, by their policies.
 
         The end of a partition may, or the first record since a time. `partitions` have no committed
@@ -104,7 +104,7 @@ class OffsetResetter:
         records: what the group has committed for others does not matter then. Raises what the
         look-up of topics raises.
         """
-        inputs = self.list_unsettled_partitions(partitions)
+        inputs = self.list_unsettled(partitions)
         if not inputs:
             return []
         counts = self._count_partitions(inputs)
@@ -215,12 +215,7 @@ class OffsetResetter:
             {p: None for p in unchosen if p.topic in made_again or p in self._deleted}
         )
         self._initial_offsets |= self._choose_initial_offsets(
-            [
-                p
-                for p in self.list_unsettled_partitions(partitions)
-                if p not in self._initial_offsets
-            ],
-            siblings,
+            [p for p in self.list_unsettled(partitions) if p not in self._initial_offsets], siblings
         )
         # The records of a repartition topic, which is internal, are never skipped.
         begun = {p: self._initial_offsets[p] for p in inputs if p in self._initial_offsets}

@@ -102,7 +102,7 @@ class _GroupOffsets:
     def had_offsets_of(self, topic: str) -> bool:
         """Return whether a topic had offsets; it is taken to have had some if there are none."""
         known = self.by_partition.values()
-        return not known or any(metadata.was_committed_with_input(topic) for metadata in known)
+        return not known or any(metadata.was_committed_with(topic) for metadata in known)
 
 
 @dataclass(slots=True)
@@ -133,9 +133,7 @@ class _UntrustedInputs:
         self.is_settled &= not untrusted and said == {0}
         if own:
             known = own.values()
-            self.lost += [
-                p for p in untrusted if any(m.was_committed_with_input(p.topic) for m in known)
-            ]
+            self.lost += [p for p in untrusted if any(m.was_committed_with(p.topic) for m in known)]
         else:
             self.unexplained += untrusted
 

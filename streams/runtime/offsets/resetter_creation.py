@@ -27,7 +27,7 @@ def create_offset_resetter(
     return OffsetResetter(
         admin,
         host,
-        initial_policies=policies if needs_offsets else policies.replace_none(),
+        initial_policies=policies if needs_offsets else policies.replace_none_by_earliest(),
         offset_out_of_range=config.offset_out_of_range,
         internal_topics=topology.repartition_topics,
         patterns=topology.patterns,

@@ -1,8 +1,7 @@
 """Follow the changelogs of standby tasks, so that their stores are nearly up to date.
 
-Theory of operation. A task is added with all of its stores waiting, and followed until it is
-withdrawn. Every few seconds the ranges of all changelogs are fetched together; in between each call
-of `follow_batch` polls one batch. A store is
+Theory of operation. A task is added with all of its stores waiting, and followed until withdrawn.
+Every few seconds the ranges of all changelogs are fetched; `follow_batch` polls a batch. A store is
 
     state      event                              next       what happens
     waiting    its changelog's range is known     reading    read on from where it is; cleared first

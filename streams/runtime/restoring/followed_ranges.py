@@ -27,7 +27,7 @@ from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.clients.interfaces import AdminClient
 from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.restoring.restoration import Restorable
-from streams.topology.compatibility import list_names
+from streams.topology.compatibility import format_names
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class FollowedRangeFetcher:
         if missing:
             topics = {partition.topic for partition in missing}
             self._admin.check_topic_rights(dict.fromkeys(sorted(topics), ("Read",)))
-            self.log_problem("missing", f"changelog {list_names(topics)} does not exist")
+            self.log_problem("missing", f"changelog {format_names(topics)} does not exist")
         return [logged for logged in stores if logged.changelog not in missing]
 
     def _fetch_offsets(self, partitions: list[Partition]) -> CommittedOffsets | None:

@@ -64,7 +64,9 @@ class BoundSteps:
                     context.message = message
                     receive(message)
                     if early is not None:
-                        early.serialize_mutated_values(context, self._subtopology.find_first_user)
+                        early.serialize_mutated_values(
+                            context, self._subtopology.find_first_step_using
+                        )
         return 0
 
     def _process_with_punctuations(self, runs: list[RecordRun]) -> PunctuationCount:
@@ -78,7 +80,7 @@ class BoundSteps:
                 context.message = message
                 receive(message)
                 if early is not None:
-                    early.serialize_mutated_values(context, self._subtopology.find_first_user)
+                    early.serialize_mutated_values(context, self._subtopology.find_first_step_using)
                 if stream.follow_clock(context.stream_time_ms):
                     called += self._call_due(stream, context.stream_time_ms)
         return called
@@ -137,7 +139,7 @@ class BoundSteps:
         """
         with self._translate_store_errors():  # expired values are looked up on disk
             try:
-                self._stores.drain_writes()
+                self._stores.serialize_changes()
             except StoreSerdeError as error:
                 if self._early_serialization.is_on:
                     raise
@@ -160,7 +162,7 @@ class BoundSteps:
         """Serialize the objects that user code may have changed, if values serialize early."""
         if self._early_serialization.is_on:
             self._early_serialization.serialize_mutated_values(
-                self.context, self._subtopology.find_first_user
+                self.context, self._subtopology.find_first_step_using
             )
 
     @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
-from state.shown_values import read_text
+from state.shown_values import read_text_safely
 from streams.common.message_headers import Header
 from streams.settings.exception_handlers import ErrorContext
 
@@ -38,7 +38,7 @@ def create_error_headers(failure: ErrorContext) -> list[Header]:
     stack = "".join(traceback.format_exception(error))
     texts = {
         "exception": f"{kind.__module__}.{kind.__qualname__}",
-        "message": read_text(error),
+        "message": read_text_safely(error),
         "stacktrace": stack,
         "topic": failure.topic,
         "partition": str(failure.partition),

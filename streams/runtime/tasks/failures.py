@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
 from state.errors import StateError, StoreSerdeError
-from state.shown_values import hide_values, read_repr_safely, read_text
+from state.shown_values import hide_values, read_repr_safely, read_text_safely
 from streams.common.user_code import describe_error
 from streams.errors import (
     AuthorizationError,
@@ -322,7 +322,7 @@ def _create_processing_error(
     context: FailureContext, step: str, error: Exception, key: Any, value: Any
 ) -> StreamsError:
     """Return the error that names the step, the record and the line at which processing failed."""
-    reason = read_text(error)
+    reason = read_text_safely(error)
     if not isinstance(error, StateError):
         message = context.message
         read = () if message is None else (message.key(), message.value())

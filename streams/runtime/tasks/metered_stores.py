@@ -38,8 +38,8 @@ _METHODS: dict[StoreKind, dict[str, tuple[str, ...]]] = {
         "fetch": (*_WINDOW_READS, "get_entry_for_update"),
     },
     StoreKind.SESSION: {
-        "put": ("put", "get_entry_for_update", "take_entry_for_merged"),
-        "remove": ("remove", "remove_merged"),
+        "put": ("put", "get_entry_for_update", "get_merged_entry_for_update"),
+        "remove": ("remove", "remove_merged_session"),
         "fetch": _SESSION_READS,
     },
     StoreKind.VERSIONED: {"get": ("get",), "put": ("put",), "delete": ("delete",)},

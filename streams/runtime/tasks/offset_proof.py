@@ -189,7 +189,7 @@ def is_offset_lost(topic: str, known: Collection[OffsetMetadata]) -> bool:
 
     Without others it is taken to have had one, which matters where the task has state.
     """
-    return not known or any(metadata.was_committed_with_input(topic) for metadata in known)
+    return not known or any(metadata.was_committed_with(topic) for metadata in known)
 
 
 def _find_rewound_inputs(
@@ -207,7 +207,7 @@ def _find_rewound_inputs(
         at = {p: each.position_of_store(name) or 0 for p, each in known.items()}
         newest = known[max(at, key=lambda p: at[p])]
         last = max(at.values())
-        rewound |= {p for p in at if at[p] < last and newest.was_committed_with_input(p.topic)}
+        rewound |= {p for p in at if at[p] < last and newest.was_committed_with(p.topic)}
     return sorted(rewound)
 
 

@@ -112,7 +112,9 @@ class SinglePartitionQueue:
     def __init__(self, partition: Partition, receive: RecordReceiver) -> None:
         self._partition = partition
         self._receive = receive
-        self._hold_message: Callable[[Any], Any] | None = getattr(receive, "hold_message", None)
+        self._hold_message: Callable[[Any], Any] | None = getattr(
+            receive, "wrap_unstamped_message", None
+        )
         """Gives a message the place for the time that is extracted when it is processed; None:
         records have their own timestamps."""
         self._batch: list[Any] = []

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.shown_values import hide_values, quote_value, read_text
+from state.shown_values import hide_values, quote_value, read_text_safely
 from streams.common.error_causes import list_causes
 from streams.errors import SerdeError, StreamsError
 from streams.graph.nodes import SourceNode, StoreSpec
@@ -66,7 +66,7 @@ def create_row_encoder(
                 value = None
         except Exception as error:  # a serde may be the user's; whatever it raises is looked at
             record = RestoredRecord(task_name, message)
-            reason = hide_values(read_text(error), error, key, value)
+            reason = hide_values(read_text_safely(error), error, key, value)
             refused = f"store {spec.name!r} can't be restored: {record.describe_record_origin()} "
             if any(isinstance(each, _OF_THE_WAY) for each in list_causes(error)):
                 raise StreamsError(

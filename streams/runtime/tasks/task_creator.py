@@ -47,7 +47,7 @@ from streams.runtime.tasks.task import Task
 from streams.runtime.tasks.task_directories import assign_directory_numbers
 from streams.runtime.tasks.task_lifetimes import TaskLifetimes
 from streams.runtime.tasks.task_stores import TaskStores
-from streams.runtime.tasks.unlogged_commits import KeptStore, build_kept_store
+from streams.runtime.tasks.unlogged_commits import KeptStore, to_kept_store
 from streams.runtime.tasks.unlogged_damage import refuse_damaged_store
 from streams.topology.build import Topology, format_task_id
 from streams.topology.resolve import resolve_subtopology_of_task
@@ -106,7 +106,7 @@ class TaskCreator:
         self._missed_deletions = missed_deletions
         self._directory_numbers: dict[int, int] | None = None
         self._warned_stores: set[str] = set()
-        self._empty_store_warnings = EmptyStoreWarnings(directory.store_path)
+        self._empty_store_warnings = EmptyStoreWarnings(directory.build_store_path)
         self._locked_since_s: dict[str, float] = {}
         self._unstable_partitions: set[Partition] = set()
         self._next_fetch_at_s = self._next_log_at_s = 0.0
@@ -160,9 +160,7 @@ class TaskCreator:
                     if not spec.logged or (from_source and changelog not in partitions):
                         unlogged[spec.name] = store
                         if isinstance(disk, RocksDisk):
-                            kept[spec.name] = build_kept_store(
-                                self._directory, directory, store, disk
-                            )
+                            kept[spec.name] = to_kept_store(self._directory, directory, store, disk)
                         continue
                     stores[spec.name] = LoggedStore(
                         store,
@@ -208,12 +206,12 @@ class TaskCreator:
         For stores with a changelog `StreamsPartitionAssignor` does this when it creates the
         changelog.
         """
-        there = self._directory.store_names(directory)
+        there = self._directory.list_store_names(directory)
         begun = {spec.name for spec in specs if spec.persistent and not spec.logged} - there
         left = there.difference(s.name for sub in self._topology.subtopologies for s in sub.stores)
         if begun - self._warned_stores and left:
             self._warned_stores |= begun
-            path = self._directory.store_path(directory, "")
+            path = self._directory.build_store_path(directory, "")
             log.warning(
                 "%s", format_leftover_warning(begun, [str(path / store) for store in sorted(left)])
             )
@@ -250,7 +248,7 @@ class TaskCreator:
         positions |= self._offset_resetter.choose_start_offsets(fresh, siblings.offsets, topic_ids)
         positions |= self._offset_resetter.reset_offsets_in_recreated_topics(former)
         # A policy might choose others another time, and what is known of a topic is not kept.
-        chosen = {*former, *deleted, *self._offset_resetter.list_unsettled_partitions(fresh)}
+        chosen = {*former, *deleted, *self._offset_resetter.list_unsettled(fresh)}
         # At least once what is written before a commit stays; what a tool has set is taken once.
         chosen |= {p for p in untrusted.inputs if p in known or not self._is_transactional}
         for task in stable:
@@ -392,7 +390,7 @@ class TaskCreator:
         changelog is known to have everything (`streams.runtime.restoring.changelog_reader`).
         """
         spec = spec if self._observer is None else with_read_back_check(spec)
-        path = self._directory.store_path(directory, spec.name)
+        path = self._directory.build_store_path(directory, spec.name)
         disk = self._disks.open_disk(spec, path)
         store = open_store(spec, disk, cache=self._cache)
         if spec.persistent and not spec.logged:

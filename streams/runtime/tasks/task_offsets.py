@@ -100,7 +100,7 @@ class TaskOffsets:
             for name, dormant in self._dormant.copy().items()
             if (is_reporter or self._closed_by.get(name) == thread)
             and directory is not None
-            and directory.store_names(dormant.directory)
+            and directory.list_store_names(dormant.directory)
         }
         offsets |= {task.name: _sum_positions(task) for task in tasks if task.stores.logged}
         return offsets
@@ -133,7 +133,7 @@ def find_dormant_tasks(
         subtopology = subtopologies.get(int(number))
         if subtopology is None:
             continue
-        there = directory.store_names(task)
+        there = directory.list_store_names(task)
         specs = [s for s in subtopology.stores if s.logged and s.persistent and s.name in there]
         if not specs:
             continue
@@ -157,7 +157,7 @@ def _try_read_offset(
     try:
         checkpoints = [
             read_stored_checkpoint(
-                directory.store_path(task, spec.name), budget=memory, tune=spec.rocksdb
+                directory.build_store_path(task, spec.name), budget=memory, tune=spec.rocksdb
             )
             for spec in specs
         ]

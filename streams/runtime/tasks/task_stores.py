@@ -210,7 +210,7 @@ class TaskStores:
                 raise StreamsError(explain_unlogged_damage(name, reason))
             self.logged[name].damage = reason
 
-    def drain_writes(self) -> None:
+    def serialize_changes(self) -> None:
         """Serialize the new value of each changed key of every store.
 
         Raises: StoreCorrupted; StoreSerdeError for a value that a store's serde refuses.

@@ -57,12 +57,12 @@ class KeptStore:
     move_data_aside: Callable[[Path], object]
 
 
-def build_kept_store(
+def to_kept_store(
     directory: StateDirectory, task_directory: str, store: StateStore, disk: RocksDisk
 ) -> KeptStore:
     """Return an open store without a changelog with the directories that it has, and may get."""
-    path = directory.store_path(task_directory, store.name)
-    former_store_path = directory.former_store_path(task_directory, store.name)
+    path = directory.build_store_path(task_directory, store.name)
+    former_store_path = directory.build_former_store_path(task_directory, store.name)
     return KeptStore(store, path, former_store_path, disk.move_data_aside)
 
 

@@ -279,7 +279,7 @@ def create_stream_loop(
     purger, changelog_purger = _create_purgers(worker, own.admin)
 
     def renew_clients() -> None:
-        own.renew_clients(clients.security.value.librdkafka_settings())
+        own.renew_clients(clients.security.value.build_librdkafka_settings())
         member.renew_connection()
 
     resetting = create_offset_resetter(topology, config, own.admin, worker.host)

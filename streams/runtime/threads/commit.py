@@ -143,7 +143,7 @@ class TaskCommitter:
         for producer, together in shared:
             with self._translate_to_task_outcome(together, dirty):
                 self._commit_tasks_of_producer(producer, together, now_ms)
-        refused_writes.note_commit(now_ms)
+        refused_writes.end_search_if_quiet(now_ms)
         return len(dirty)
 
     @contextmanager

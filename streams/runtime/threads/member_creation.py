@@ -14,7 +14,7 @@ from streams.membership.departed_producers import abort_departed_transactions
 from streams.membership.group_member import GroupMember, MemberTimeouts
 from streams.membership.group_offsets import fetch_group_offsets
 from streams.membership.streams.former_members import name_member
-from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.heartbeat_request import MemberMetadata
 from streams.membership.streams.member import StreamsProtocolMember
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
@@ -66,7 +66,7 @@ def _create_streams_member(
     """Create a member of a streams group, which tells the broker the topology."""
     topology, config = worker.topology, worker.config
     return StreamsProtocolMember(
-        MemberFacts(
+        MemberMetadata(
             topology.application_id,
             name_member(instance_id, worker.start_id),
             # By it the broker keeps a task's standbys off the workers that share its directory.

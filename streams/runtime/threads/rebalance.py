@@ -267,7 +267,7 @@ class ThreadRebalance:
             raise ApplicationShutdown(assigned.shutdown)
         adopted = self._adopt_assignment(assigned)
         generation = self._member.current_membership.generation
-        is_next = self._member.is_next_generation(self._owned_generation, generation)
+        is_next = self._member.has_kept_tasks_until(self._owned_generation, generation)
         self._previous_tasks = self._owned_tasks = adopted.tasks
         self._owned_generation = generation
         must_repeat = self._must_rejoin_with_endpoint(adopted)

@@ -52,7 +52,7 @@ class RecoveryLog:
             extra={"error_class": None if error is None else type(error)},
         )
 
-    def note_commit(self) -> None:
+    def end_incident(self) -> None:
         """End the incident, and log how many recoveries it took if there were several."""
         if not self._count:
             return

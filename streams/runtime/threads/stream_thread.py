@@ -161,9 +161,7 @@ class StreamThread:
                     self._announce_shutdown(error)
                 if self._handler_response is not UncaughtExceptionResponse.REPLACE_THREAD:
                     raise
-                wait_s = back_off.double_wait_and_return_former_s(
-                    worker.host.monotonic_s() - began_s
-                )
+                wait_s = back_off.take_wait_s(worker.host.monotonic_s() - began_s)
                 unexpected = None if isinstance(error, UserError) else error
                 log.error(
                     "%s is replaced in %g s: %s", self.name, wait_s, error, exc_info=unexpected

@@ -152,7 +152,7 @@ class ThreadRecovery:
         """Wait a moment and ask for the end of an outage; after long, discard uncommitted work."""
         outage = self._outage
         assert outage is not None
-        is_given_up = outage.measure_s() >= outage.give_up_after_s
+        is_given_up = outage.measure_duration_s() >= outage.give_up_after_s
         if is_given_up and any(task.commit_needed for task in self._tasks.by_name.values()):
             # A transaction would end by its own time-out, and fence its producer.
             raise OutcomeUnknown("what is not committed is given up")
@@ -230,7 +230,7 @@ class ThreadRecovery:
         """Clear the last failure: the thread works."""
         self.failing_since_s = None
         self.last_failure = ""
-        self._recovery_log.note_commit()
+        self._recovery_log.end_incident()
         self._unknown_count = 0
 
     def clear_failure_if_idle(self) -> None:

@@ -135,7 +135,7 @@ class Watchdog:
         self._stop = stop
         self._stuck_after_s = stuck_after_s
         self._read_frames = read_frames
-        self._is_outage_told = is_outage_told
+        self._is_outage_logged = is_outage_told
         self._last_marks: dict[str, object] = {}
         self._told_names: set[str] = set()
         """The names of threads whose hang was logged, and that have not moved since."""
@@ -183,7 +183,7 @@ class Watchdog:
             stuck = ThreadActivity(where, what, before.since_s, before.record_origin, True, stack)
             self.activities[name] = stuck
             told = describe_activity(stuck, now_s)
-            if where is ThreadLocation.BROKER and self._is_outage_told():
+            if where is ThreadLocation.BROKER and self._is_outage_logged():
                 log.debug("%s %s", name, told)
                 return
             self._told_names.add(name)

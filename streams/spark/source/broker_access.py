@@ -80,7 +80,7 @@ class BrokerAccess:
         return {
             "client.id": CLIENT_ID,
             **self.librdkafka_settings,
-            **self.security.librdkafka_settings(),
+            **self.security.build_librdkafka_settings(),
             "bootstrap.servers": self.bootstrap_servers,
         }
 

@@ -25,7 +25,7 @@ class LightDirectory:
     def release(self, task: str) -> None:
         self._locks.pop(task, None)
 
-    def store_names(self, task: str) -> list[str]:
+    def list_store_names(self, task: str) -> list[str]:
         return list(self.positions.get(task, ()))
 
     def find_dormant_tasks(self, stores: tuple[str, ...]) -> dict[str, DormantTask]:

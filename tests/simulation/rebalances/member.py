@@ -17,7 +17,7 @@ from streams.membership.connection import ConnectionLost
 from streams.membership.group_member import MemberTimeouts
 from streams.membership.group_offsets import try_commit_offsets
 from streams.membership.streams.former_members import name_member
-from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.heartbeat_request import MemberMetadata
 from streams.membership.streams.member import StreamsProtocolMember
 from streams.membership.streams.topology_request import TopologyToSend
 from streams.runtime.assigning.assignment import StreamsPartitionAssignor
@@ -255,7 +255,7 @@ class LightMember:
             APPLICATION, assignor.declared, list_topic_settings(self.topology), -1
         )
         return StreamsProtocolMember(
-            MemberFacts(
+            MemberMetadata(
                 APPLICATION,
                 name_member(self.slot.instance_id, start_id),
                 self.slot.directory.name,

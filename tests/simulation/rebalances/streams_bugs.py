@@ -83,8 +83,8 @@ def members_of_a_directory_told_as_processes(world: World) -> AbstractContextMan
     """Make members that share a state directory give the broker process ids of their own."""
 
     def make(original: Any) -> Any:
-        def send(connection: Any, facts: Any, *given: Any, **named: Any) -> Any:
-            alone = replace(facts, process_id=facts.member_id)
+        def send(connection: Any, metadata: Any, *given: Any, **named: Any) -> Any:
+            alone = replace(metadata, process_id=metadata.member_id)
             return original(connection, alone, *given, **named)
 
         return send

@@ -100,7 +100,7 @@ class SimDirectory(StateDirectory):
         known |= {numbers[number]: contents for number, contents in subtopologies.items()}
         return numbers
 
-    def store_names(self, task_name: str) -> frozenset[str]:
+    def list_store_names(self, task_name: str) -> frozenset[str]:
         paths = self._machine.databases
         return frozenset(path.name for path in paths if path.parent.name == task_name)
 

@@ -116,7 +116,7 @@ class SimWorker:
         directory = SimDirectory(process, self.machine)
         tables = topology.global_tables
         replicas = open_replicas(
-            tables, lambda store: directory.global_store_path(self.number, store), None
+            tables, lambda store: directory.build_global_store_path(self.number, store), None
         )
         admin = clients.create_admin()
         copies = GlobalTables(

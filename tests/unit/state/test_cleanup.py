@@ -103,7 +103,7 @@ def test_a_task_that_comes_back_after_its_state_was_removed_begins_anew(
     directory: StateDirectory,
 ) -> None:
     lock = directory.lock_task("0_0")
-    disk = RocksDisk(directory.store_path("0_0", "store"))
+    disk = RocksDisk(directory.build_store_path("0_0", "store"))
     disk.write_changes({b"a": b"1"}, StoreCheckpoint(1, "topic"))
     disk.close()
     lock.release()
@@ -116,7 +116,7 @@ def test_a_task_that_comes_back_after_its_state_was_removed_begins_anew(
         directory, now_ms=now_ms + 10_000, delay_ms=DELAY_MS, kept_tasks=()
     ) == ["0_0"]
     lock = directory.lock_task("0_0")
-    disk = RocksDisk(directory.store_path("0_0", "store"))
+    disk = RocksDisk(directory.build_store_path("0_0", "store"))
     assert disk.read_checkpoint() is None
     disk.close()
     lock.release()

@@ -91,9 +91,9 @@ class Twin:
             assert [(entry.key, entry.value) for entry in found.values()] == expected
             if start_ms != end_ms:
                 for disk_key, entry in found.items():
-                    store.remove_merged(disk_key, entry, time_ms)
+                    store.remove_merged_session(disk_key, entry, time_ms)
             if isinstance(value, int):
-                taken = store.take_entry_for_merged(key_bytes, found, session)
+                taken = store.get_merged_entry_for_update(key_bytes, found, session)
                 committed.append(taken and store.read_committed_value(taken))
                 if taken is not None:
                     taken.value, taken.timestamp_ms = value, time_ms
@@ -214,7 +214,7 @@ def test_a_session_that_is_written_again_has_its_committed_value() -> None:
     twin.add_record(b"b", 40, 1)
     twin.end("commit")
     session = Windowed(b"b", 40, 40)
-    merged = twin.store.take_entry_for_merged(
+    merged = twin.store.get_merged_entry_for_update(
         *twin.store.find_sessions_to_merge(b"b", 40, 40), session
     )
     assert merged is not None
@@ -235,7 +235,7 @@ def test_a_session_that_a_crash_left_on_disk_beyond_stream_time_is_looked_up() -
     plain_disk.write_changes({}, replace(checkpoint, stream_time_ms=0))
     twin.reopen()
     key_bytes, found = twin.plain.find_sessions_to_merge(b"a", 50, 50)
-    entry = twin.plain.take_entry_for_merged(key_bytes, found, session)
+    entry = twin.plain.get_merged_entry_for_update(key_bytes, found, session)
     assert found == {}
     assert entry is not None
     assert twin.plain.read_committed_value(entry) == 1
@@ -260,9 +260,9 @@ def test_no_session_is_merged_after_the_drain() -> None:
     twin.store.drain_writes()
     for disk_key, entry in found.items():
         with pytest.raises(RuntimeError, match="after drain"):
-            twin.store.remove_merged(disk_key, entry, 10)
+            twin.store.remove_merged_session(disk_key, entry, 10)
     with pytest.raises(RuntimeError, match="after drain"):
-        twin.store.take_entry_for_merged(key_bytes, found, Windowed(b"a", 0, 10))
+        twin.store.get_merged_entry_for_update(key_bytes, found, Windowed(b"a", 0, 10))
 
 
 def test_a_session_that_a_rollback_brings_back_is_found() -> None:

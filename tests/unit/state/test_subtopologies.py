@@ -87,8 +87,8 @@ def test_directories_of_the_release_that_kept_no_numbers_are_found_by_their_stor
     tmp_path: Path,
 ) -> None:
     directory = StateDirectory(tmp_path, "a")
-    directory.store_path("0_2", "s").mkdir(parents=True)
-    directory.store_path("1_0", "t").mkdir(parents=True)
+    directory.build_store_path("0_2", "s").mkdir(parents=True)
+    directory.build_store_path("1_0", "t").mkdir(parents=True)
     wanted = {0: contents("b", "t"), 1: contents("a", "s"), 2: contents("c")}
     assert directory.assign_and_save_directory_numbers(wanted) == {0: 1, 1: 0, 2: 2}
 

@@ -77,7 +77,9 @@ def test_nothing_is_compared_where_a_start_would_choose_classic(
     assert review(clients, "classic") == StreamsGroupReview()
     assert review(clients, "auto", task_assignor=assign_nothing) == StreamsGroupReview()
     assert review(clients, "auto", topics.matching("a-.*")) == StreamsGroupReview()
-    monkeypatch.setattr(group_protocol_choice, "find_broken_migration", lambda _: "4.2 loses them")
+    monkeypatch.setattr(
+        group_protocol_choice, "explain_broken_migration", lambda _: "4.2 loses them"
+    )
     assert review(clients, "auto") == StreamsGroupReview()
     assert review(clients, "streams").refusal, "it is warned of, and joined"
 

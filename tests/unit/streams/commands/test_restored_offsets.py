@@ -290,8 +290,8 @@ def test_all_offsets_of_a_task_get_the_metadata_of_one_commit(accept: bool) -> N
     }
     for each in plan.values():
         told = decode_metadata(each.metadata)
-        assert told.was_committed_with_input("users")
-        assert told.was_committed_with_input("orders")
+        assert told.was_committed_with("users")
+        assert told.was_committed_with("orders")
         assert told.topic_id_hash("orders") == application.id_of("orders")
         assert told.topic_id_hash("users") == application.id_of("users")
         assert told.changelog_id_hash("users") == application.id_of("a-users-changelog")
@@ -347,7 +347,7 @@ def test_an_input_that_was_added_is_not_named_by_the_others() -> None:
     application.load("a-users-changelog")
     plan = application.restore(accept=True)
     assert set(plan) == {"users[0]"}
-    assert not decode_metadata(plan["users[0]"].metadata).was_committed_with_input("orders")
+    assert not decode_metadata(plan["users[0]"].metadata).was_committed_with("orders")
 
 
 def test_an_input_made_again_is_not_taken_for_an_empty_one() -> None:

@@ -84,7 +84,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateDirectory
     lock = directory.lock_task("0_1")
     for name, kind in KINDS.items():
         spec = StoreSpec(name=name, key=serdes.string, value=serdes.int64, **kind.settings)
-        store = open_store(spec, RocksDisk(directory.store_path("0_1", name)))
+        store = open_store(spec, RocksDisk(directory.build_store_path("0_1", name)))
         kind.fill(store)
         store.drain_writes()
         store.commit(StoreCheckpoint(9, "topic-id", 1_500))
@@ -139,7 +139,7 @@ def test_the_entries_of_a_large_store_are_about_so_many(
 
 def test_entries_are_counted_where_rocksdb_estimates_none(directory: StateDirectory) -> None:
     lock = directory.lock_task("0_1")
-    disk = RocksDisk(directory.store_path("0_1", "plain"))
+    disk = RocksDisk(directory.build_store_path("0_1", "plain"))
     # In the estimate a deletion takes away a key, also if there was none.
     disk.write_changes(dict.fromkeys((b"x", b"y", b"z")), StoreCheckpoint(9, "topic-id", 1_500))
     assert disk.approximate_count() == 0
@@ -179,7 +179,7 @@ def test_windowed_keys_of_a_store_without_windows_are_read_whole(
     lock = directory.lock_task("0_2")
     key = serdes.windowed(serdes.string, 60)
     spec = StoreSpec(name="table", key=key, value=serdes.int64, kind=StoreKind.KEY_VALUE)
-    store: Any = open_store(spec, RocksDisk(directory.store_path("0_2", "table")))
+    store: Any = open_store(spec, RocksDisk(directory.build_store_path("0_2", "table")))
     store.put(Windowed("a", 200, 260), 1, 5)
     store.drain_writes()
     store.commit(StoreCheckpoint(9, "topic-id", 1_500))

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from streams import ConfigError
 from streams.app import import_app
 from streams.commands.root import cli
-from streams.common.user_module import import_user_module, refuse_to_run
+from streams.common.user_module import import_user_module, refuse_run_during_import
 
 APP = "from streams import App, serdes\napp = App('rides')\n"
 
@@ -38,7 +38,7 @@ def test_a_module_that_runs_its_application_is_refused_with_the_line_to_move(
     assert line in message
     assert message.endswith(': put that line below `if __name__ == "__main__":`')
     assert "\n" not in message
-    refuse_to_run()  # nothing is imported any more, so an application may run
+    refuse_run_during_import()  # nothing is imported any more, so an application may run
 
 
 def test_a_module_that_runs_its_application_as_a_program_only_is_imported(
@@ -46,7 +46,7 @@ def test_a_module_that_runs_its_application_as_a_program_only_is_imported(
 ) -> None:
     write_module(APP + 'if __name__ == "__main__":\n    app.run()\n')
     assert import_app("ridehail:app").application_id == "rides"
-    refuse_to_run()
+    refuse_run_during_import()
 
 
 def test_a_module_that_imports_an_app_itself_is_still_imported_afterwards(
@@ -65,9 +65,9 @@ def test_another_thread_may_run_an_application_meanwhile(
 ) -> None:
     write_module(
         "from concurrent.futures import ThreadPoolExecutor\n"
-        "from streams.common.user_module import refuse_to_run\n"
+        "from streams.common.user_module import refuse_run_during_import\n"
         "with ThreadPoolExecutor() as threads:\n"
-        "    error = threads.submit(refuse_to_run).exception()\n"
+        "    error = threads.submit(refuse_run_during_import).exception()\n"
     )
     monkeypatch.syspath_prepend(".")
     assert import_user_module("ridehail").error is None

@@ -41,5 +41,5 @@ def test_clients_of_librdkafka_get_a_function_that_pauses_it() -> None:
 
     settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     security = prepare_security(parse_connection({**settings, "oauth_cb": fetch}))
-    assert security.librdkafka_settings()["oauth_cb"]("") == ("token", 1.0)
+    assert security.build_librdkafka_settings()["oauth_cb"]("") == ("token", 1.0)
     assert enabled == [False]

@@ -125,7 +125,7 @@ def test_aliases_and_values_are_brought_to_the_form_that_librdkafka_reads() -> N
         "enable.ssl.certificate.verification": False,
         "ssl.endpoint.identification.algorithm": "",
     }
-    found = prepare_security(parse_connection(given)).librdkafka_settings()
+    found = prepare_security(parse_connection(given)).build_librdkafka_settings()
     assert found["sasl.mechanism"] == "SCRAM-SHA-256"
     assert found["enable.ssl.certificate.verification"] == "false"
     assert found["ssl.endpoint.identification.algorithm"] == "none"

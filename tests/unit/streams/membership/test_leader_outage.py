@@ -134,13 +134,13 @@ def test_a_leader_that_is_away_is_told_once_then_each_minute_and_at_its_end(
     take_leader_away(cluster)
     cluster.watch(12)
     assert caplog.messages == [f"{NO_LEADER}. {REST}"]
-    assert cluster.outage.describe_trouble() == f"{NO_LEADER}, for 8 s"
+    assert cluster.outage.describe_any_outage() == f"{NO_LEADER}, for 8 s"
     cluster.watch(120)
     assert [each[:40] for each in caplog.messages[1:]] == [f"still {NO_LEADER}"[:40]] * 2
     cluster.leaderless.clear()
     cluster.watch(12)
     assert caplog.messages[3:] == ["all partitions have leaders that answer again, after 134 s"]
-    assert cluster.outage.describe_trouble() == ""
+    assert cluster.outage.describe_any_outage() == ""
 
 
 def test_an_election_of_some_seconds_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,7 +150,7 @@ def test_an_election_of_some_seconds_is_not_told(caplog: pytest.LogCaptureFixtur
     cluster.leaderless.clear()
     cluster.watch(20)
     assert caplog.messages == []
-    assert cluster.outage.describe_trouble() == ""
+    assert cluster.outage.describe_any_outage() == ""
 
 
 def test_a_leader_that_was_silent_is_tried_again_by_the_watch(
@@ -207,7 +207,7 @@ def test_a_caller_waits_for_no_leader_that_the_watch_knows_to_be_silent() -> Non
 
     def ask_as_a_thread() -> None:
         before = len(cluster.opened)
-        assert not cluster.outage.leaders.tell_if_leaders_answer(cluster.failing_since_s)
+        assert not cluster.outage.leaders.probe_leaders(cluster.failing_since_s)
         assert len(cluster.opened) == before
 
     cluster.watch(60, ask_as_a_thread)

@@ -46,7 +46,7 @@ def make_statistics(kind: str, at_s: int = 0, **fields: Any) -> dict[str, Any]:
 def tell(*statistics: dict[str, Any], client_id: str = "c") -> list[ClientStatistics]:
     """Return what a recorder has when a client has told it these, one after the other."""
     recorder = ClientStatisticsRecorder()
-    callback = recorder.settings(client_id)["stats_cb"]
+    callback = recorder.create_client_settings(client_id)["stats_cb"]
     for each in statistics:
         callback(json.dumps(each))
     return list(recorder.read_statistics())

@@ -92,7 +92,9 @@ def test_a_client_that_replaces_another_one_is_compared_with_itself() -> None:
 
 def test_a_client_that_is_silent_for_a_minute_is_forgotten() -> None:
     recorder = ClientStatisticsRecorder()
-    closed, running = (recorder.settings(name)["stats_cb"] for name in ("closed", "running"))
+    closed, running = (
+        recorder.create_client_settings(name)["stats_cb"] for name in ("closed", "running")
+    )
     closed(json.dumps(make_statistics("producer", 0)))
     for at_s, expected in ((60, {"closed", "running"}), (61, {"running"})):
         running(json.dumps(make_statistics("producer", at_s)))
@@ -102,7 +104,7 @@ def test_a_client_that_is_silent_for_a_minute_is_forgotten() -> None:
 @pytest.mark.parametrize(("kind", "client_class"), [("consumer", Consumer), ("producer", Producer)])
 def test_a_real_client_tells_all_that_figures_are_made_of(kind: str, client_class: Any) -> None:
     recorder = ClientStatisticsRecorder()
-    settings = recorder.settings("c") | {"statistics.interval.ms": 50}
+    settings = recorder.create_client_settings("c") | {"statistics.interval.ms": 50}
     # The address answers nobody: a broker that is down has statistics, too.
     client = client_class(settings | {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"})
 

@@ -123,11 +123,11 @@ class HeldTask:
         for written.records in (1, 2):
             written.measure_last_record(b"k" * 10, b"v" * 20, None)
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
-        suppression.time_suppression_emits()
+        suppression.enable_suppression_timing()
         suppression.emitted_count = 1
         suppression.measure_next_record()
         windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
-        windows.time_final_emits()(clock.monotonic_s() - 0.5, 6)
+        windows.create_final_emit_recorder()(clock.monotonic_s() - 0.5, 6)
         self.step_measurements = {"write": sink, "wait": suppression, "count": windows}
         self.buffer = SimpleNamespace(count_records=lambda: 11)
         self.stores = HeldStores()
@@ -406,15 +406,18 @@ def test_stores_are_measured_on_disk_and_in_memory(tmp_path: Path) -> None:
         def look(world: World = world) -> bool:
             if not world.consumed():
                 return False
-            sizes.extend(measure_store_sizes(world.loop.tasks.values(), world.directory.store_path))
-            reader = DatabaseFigureReader(world.directory.store_path, world.clock.monotonic_s)
+            sizes.extend(
+                measure_store_sizes(world.loop.tasks.values(), world.directory.build_store_path)
+            )
+            reader = DatabaseFigureReader(world.directory.build_store_path, world.clock.monotonic_s)
             properties.extend(reader.read_figures({"t": list(world.loop.tasks.values())}))
             return True
 
         world.run_until(look)
         # When the loop has ended the stores are closed: there is nothing to measure.
         assert (
-            list(measure_store_sizes(world.loop.tasks.values(), world.directory.store_path)) == []
+            list(measure_store_sizes(world.loop.tasks.values(), world.directory.build_store_path))
+            == []
         )
     on_disk, in_memory = sizes
     assert (on_disk.task, on_disk.store) == ("0_0", "c")
@@ -437,7 +440,7 @@ def test_statistics_are_read_of_stores_that_collect_them(tmp_path: Path) -> None
     def look() -> bool:
         if not world.consumed():
             return False
-        reader = DatabaseFigureReader(world.directory.store_path, world.clock.monotonic_s)
+        reader = DatabaseFigureReader(world.directory.build_store_path, world.clock.monotonic_s)
         found.extend(reader.read_figures({"t": list(world.loop.tasks.values())}))
         return True
 

@@ -18,7 +18,7 @@ from streams.errors import BrokerUnavailable, ConfigError
 from streams.processes.broker_wait import (
     StartGivenUp,
     has_run_before,
-    refuse_unknown_names,
+    refuse_unknown_server_names,
     wait_for_brokers,
 )
 from streams.settings.config import load_config
@@ -116,9 +116,9 @@ def test_an_application_has_run_once_it_has_an_id_in_the_state_directory(tmp_pat
 
 
 def test_a_name_that_does_not_exist_is_refused_at_the_first_start(tmp_path: Path) -> None:
-    refuse_unknown_names(load_config(state_dir=tmp_path, bootstrap_servers="127.0.0.1:9092"))
+    refuse_unknown_server_names(load_config(state_dir=tmp_path, bootstrap_servers="127.0.0.1:9092"))
     both = "kafka.invalid:9092,127.0.0.1:9092"
-    refuse_unknown_names(load_config(state_dir=tmp_path, bootstrap_servers=both))
+    refuse_unknown_server_names(load_config(state_dir=tmp_path, bootstrap_servers=both))
 
 
 def create_application(state_dir: Path, port: int) -> App:

@@ -17,7 +17,7 @@ from streams.errors import AuthenticationError, BrokerUnavailable, ConfigError
 from streams.membership import connection_check
 from streams.membership.connection import ConnectionLost
 from streams.membership.connection_check import Answer, check_connection
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.settings.config import load_config
 from tests.processes import HOST, UNREACHED_MS, free_ports
 from tests.unit.streams.membership.fake_sasl_broker import (
@@ -209,5 +209,5 @@ def test_a_broker_that_is_away_is_waited_for_elsewhere() -> None:
 def test_the_embedded_broker_takes_no_connection(tmp_path: Path) -> None:
     config = load_config(connection=SASL, state_dir=tmp_path)
     with pytest.raises(ConfigError, match=r"'embedded'.* set bootstrap_servers") as refused:
-        find_cluster(config)
+        find_or_start_cluster(config)
     assert SASL["sasl.password"] not in str(refused.value)

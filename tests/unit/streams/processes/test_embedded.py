@@ -22,9 +22,9 @@ from streams.processes.broker_start import is_broker_alive
 from streams.processes.embedded import (
     ensure_embedded_broker,
     find_embedded_broker_data,
+    find_or_start_bootstrap_servers,
     refuse_application_of_broker_directory,
     require_embedded_broker,
-    resolve_bootstrap_servers,
     restart_embedded_broker,
 )
 from streams.settings.config import StreamsConfig, load_config
@@ -106,12 +106,12 @@ def test_the_broker_answers_prometheus_at_the_port_of_the_settings(
         {"bootstrap_servers": "embedded", "state_dir": state, "broker_metrics_port": port},
     )
     address = ensure_embedded_broker(state)
-    assert resolve_bootstrap_servers(config) == address
+    assert find_or_start_bootstrap_servers(config) == address
     assert f"broker_metrics_port is {port}, but the embedded broker was started" in caplog.text
     kill_broker(state)
     assert restart_embedded_broker(state, address) is not None, "whoever starts it"
     caplog.clear()
-    assert resolve_bootstrap_servers(config) == address
+    assert find_or_start_bootstrap_servers(config) == address
     assert caplog.text == ""
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as figures:
         assert b"millrace_broker_info" in figures.read()

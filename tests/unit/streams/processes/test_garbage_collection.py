@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streams.processes.garbage_collection import collect_less_often
+from streams.processes.garbage_collection import raise_collection_threshold
 
 
 @pytest.fixture(autouse=True)
@@ -25,5 +25,5 @@ def test_a_low_threshold_is_raised_and_what_the_user_has_chosen_stays(
     given: tuple[int, int, int], first: int
 ) -> None:
     gc.set_threshold(*given)
-    collect_less_often()
+    raise_collection_threshold()
     assert gc.get_threshold() == (first, *given[1:])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from streams.errors import ConfigError
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.processes.release_check import check_release
 from streams.settings.config import load_config
 from tests.unit.streams.membership.fake_sasl_broker import FakeSaslBroker
@@ -75,7 +75,7 @@ def test_nobody_is_warned_on_4_0_or_without_transactions(caplog: pytest.LogCaptu
 
 def test_the_cluster_of_an_application_is_looked_at_when_it_starts(fake: FakeSaslBroker) -> None:
     config = load_config(bootstrap_servers=fake.servers)
-    assert find_cluster(config).bootstrap_servers == fake.servers
+    assert find_or_start_cluster(config).bootstrap_servers == fake.servers
     fake.more_apis = {9: 6}
     with pytest.raises(ConfigError, match=r"of a Kafka older than 2\.5"):
-        find_cluster(config)
+        find_or_start_cluster(config)

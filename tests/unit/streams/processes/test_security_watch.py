@@ -308,4 +308,4 @@ def test_a_connection_without_settings_is_watched_too(monkeypatch: pytest.Monkey
 
 def test_what_was_prepared_does_not_change_with_its_files(watched: Broker) -> None:
     watched.file.write_text("third\n")
-    assert watched.current.value.librdkafka_settings()["sasl.password"] == "first"
+    assert watched.current.value.build_librdkafka_settings()["sasl.password"] == "first"

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from streams.connection.settings import ConnectionSettings, parse_connection
 from streams.errors import ConfigError
-from streams.processes.cluster import find_cluster
+from streams.processes.cluster import find_or_start_cluster
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import load_config
 from streams.spark.source.broker_access import BrokerAccess
@@ -46,7 +46,7 @@ def test_librdkafka_takes_a_feature_that_it_has_and_refuses_another() -> None:
 def test_applications_and_spark_refuse_it_before_they_look_for_a_broker() -> None:
     config = load_config(bootstrap_servers="127.0.0.1:1", connection=KERBEROS)
     with pytest.raises(ConfigError, match=LACKING):
-        find_cluster(config)
+        find_or_start_cluster(config)
     with pytest.raises(ConfigError, match=LACKING):
         BrokerAccess("127.0.0.1:1", kerberos()).check_connection()
 

@@ -86,9 +86,9 @@ def test_a_thread_with_records_in_flight_goes_on_after_ten_minutes(
     def is_done() -> bool:
         if world.script.calls.count("producer.flush") == 2 and not outage.until_s:
             outage.begin()
-        if outage.known.measure_s() > 1 and not seen:
+        if outage.known.measure_duration_s() > 1 and not seen:
             seen.append(list(world.script.calls))
-        if outage.known.measure_s() > OUTAGE_S - 2:
+        if outage.known.measure_duration_s() > OUTAGE_S - 2:
             seen[1:] = [list(world.script.calls)]
         return world.consumed() and world.clock.elapsed_s > outage.until_s > 0
 

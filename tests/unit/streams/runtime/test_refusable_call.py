@@ -114,7 +114,7 @@ def test_new_credentials_end_a_call_whose_own_were_refused(
     client: WaitingClient, security: CurrentSecurity
 ) -> None:
     made = create_producer(security)
-    act_once_called(client, lambda: security.replace(PLAINTEXT, is_old_refused=True))
+    act_once_called(client, lambda: security.replace_security(PLAINTEXT, is_old_refused=True))
     with pytest.raises(OutcomeUnknown, match="replaced"):
         made.commit_transaction()
     client.answers.set()
@@ -131,7 +131,7 @@ def test_new_credentials_let_a_call_go_on_whose_own_are_accepted(
         version_checks.append(security.version)
         if security.version:
             client.answers.set()
-        security.replace(PLAINTEXT)
+        security.replace_security(PLAINTEXT)
 
     made = StreamsProducer(
         "p", {}, transactional=False, timeout_s=HANG_LIMIT_S, require_usable=require_usable

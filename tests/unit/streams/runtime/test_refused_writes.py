@@ -128,11 +128,11 @@ def test_what_the_topic_excludes_keeps_the_search_going() -> None:
     refused, write = start_search(writing, lambda topic: TopicLimits(is_compacted=True))
     with pytest.raises(WriteRefused):
         write("out", b"bad", None)
-    refused.note_commit(0)
+    refused.end_search_if_quiet(0)
     writing.time_ms = QUIET_MS - 1
     with pytest.raises(RecordRefused):
         again(refused, writing)("out", b"other", None)
-    refused.note_commit(QUIET_MS)
+    refused.end_search_if_quiet(QUIET_MS)
     assert refused.is_searching
 
 
@@ -234,10 +234,10 @@ def test_a_changelog_record_that_is_refused_is_named_and_never_skipped() -> None
 def test_records_are_written_in_batches_again_when_nothing_was_refused_for_a_while() -> None:
     writing = Writing()
     refused, write = start_search(writing)
-    refused.note_commit(0)
-    refused.note_commit(QUIET_MS - 1)
+    refused.end_search_if_quiet(0)
+    refused.end_search_if_quiet(QUIET_MS - 1)
     assert refused.is_searching
-    refused.note_commit(QUIET_MS)
+    refused.end_search_if_quiet(QUIET_MS)
     assert not refused.is_searching
     write("out", b"good", b"k", -1, None, None, 0, None)
     assert writing._reports, "nothing is waited for"
@@ -246,5 +246,5 @@ def test_records_are_written_in_batches_again_when_nothing_was_refused_for_a_whi
 def test_a_search_for_no_known_refusal_ends_at_the_next_commit() -> None:
     refused = RefusedWrites()
     refused.start_search(by_refusal=False)
-    refused.note_commit(5)
+    refused.end_search_if_quiet(5)
     assert not refused.is_searching

@@ -31,7 +31,7 @@ def test_a_store_without_a_changelog_rolls_back_with_its_transaction(
 
 def read_count(world: World) -> int:
     """Return the count of the key k on disk, once the tasks are closed."""
-    disk = RocksDisk(world.directory.store_path("0_0", "c"))
+    disk = RocksDisk(world.directory.build_store_path("0_0", "c"))
     ((_, stored),) = disk.range(None, None)
     disk.close()
     return int.from_bytes(stored[8:], "big")
@@ -43,7 +43,7 @@ def test_a_persistent_store_without_a_changelog_is_on_disk_after_the_commit(
     world = World(build_counting_topology(UNLOGGED[1]), tmp_path)
     world.load("a", "b")
     world.run_until(world.consumed)
-    disk = RocksDisk(world.directory.store_path("0_0", "c"))
+    disk = RocksDisk(world.directory.build_store_path("0_0", "c"))
     assert [(key, value[8:]) for key, value in disk.range(None, None)] == [
         (b"k", (2).to_bytes(8, "big"))
     ]
@@ -68,7 +68,7 @@ def test_a_store_without_a_changelog_of_another_layout_is_refused_and_left_as_it
     tmp_path: Path,
 ) -> None:
     world = World(build_counting_topology(UNLOGGED[1]), tmp_path)
-    path = world.directory.store_path("0_0", "c")
+    path = world.directory.build_store_path("0_0", "c")
     disk = RocksDisk(path)
     disk.write_changes({b"k": b"v"}, StoreCheckpoint(0, "", layout="windows in segments of 5 ms"))
     disk.close()
@@ -82,7 +82,7 @@ def test_a_store_without_a_changelog_of_another_layout_is_refused_and_left_as_it
 
 def test_a_damaged_store_without_a_changelog_is_refused_when_it_is_opened(tmp_path: Path) -> None:
     world = World(build_counting_topology(UNLOGGED[1]), tmp_path)
-    path = world.directory.store_path("0_0", "c")
+    path = world.directory.build_store_path("0_0", "c")
     RocksDisk(path).close()
     (path / "CURRENT").write_text("nothing\n")
     world.load("a")

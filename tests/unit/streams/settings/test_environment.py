@@ -6,7 +6,7 @@ import pytest
 
 from streams import StreamsConfig
 from streams.settings.config import load_config
-from streams.settings.environment import check_environment
+from streams.settings.environment import check_environment_variables
 
 FIELDS = StreamsConfig.model_fields
 
@@ -24,8 +24,8 @@ def test_a_variable_of_no_setting_is_pointed_out_once(
 ) -> None:
     monkeypatch.setenv(variable, "/x")
     pointed_out: set[str] = set()
-    check_environment(FIELDS, pointed_out)
-    check_environment(FIELDS, pointed_out)
+    check_environment_variables(FIELDS, pointed_out)
+    check_environment_variables(FIELDS, pointed_out)
     (message,) = caplog.messages
     assert said in message
 
@@ -50,7 +50,7 @@ def test_variables_of_a_service_in_kubernetes_and_of_settings_are_left_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    check_environment(FIELDS, set())
+    check_environment_variables(FIELDS, set())
     assert caplog.messages == []
 
 

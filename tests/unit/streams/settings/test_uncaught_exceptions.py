@@ -81,7 +81,7 @@ def test_the_handler_may_come_from_the_environment(monkeypatch: pytest.MonkeyPat
 
 def test_replacing_waits_twice_as_long_each_time_until_a_thread_runs_steadily() -> None:
     back_off = ReplacementBackOff()
-    assert [back_off.double_wait_and_return_former_s(1) for _ in range(8)] == [
+    assert [back_off.take_wait_s(1) for _ in range(8)] == [
         0.5,
         1,
         2,
@@ -91,7 +91,7 @@ def test_replacing_waits_twice_as_long_each_time_until_a_thread_runs_steadily() 
         30,
         30,
     ]
-    assert back_off.double_wait_and_return_former_s(3_600) == 0.5
+    assert back_off.take_wait_s(3_600) == 0.5
 
 
 def test_who_asks_for_the_shutdown_of_all_says_why_through_the_leader() -> None:

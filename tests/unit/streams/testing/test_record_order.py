@@ -31,7 +31,7 @@ def test_equal_timestamps_are_taken_as_javas_priority_queue_has_them(history: st
             queue, timestamp_ms = step[1:].split(",")
             cluster.append_record(Partition(queue, 0), None, None, int(timestamp_ms))
             continue
-        found = {p: cluster.logs[p].find_committed(position)[0] for p, position in at.items()}
+        found = {p: cluster.logs[p].find_first_committed(position)[0] for p, position in at.items()}
         taken = order.choose_partition(
             {p: message for p, message in found.items() if message is not None}
         )

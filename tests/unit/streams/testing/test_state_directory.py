@@ -27,7 +27,7 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scratch = TemporaryStateDirectory()
-    path = scratch.store_path("0_0", "c")
+    path = scratch.build_store_path("0_0", "c")
     path.mkdir(parents=True)
     (path / "1").write_text("a")
     copies: list[Path] = []
@@ -44,7 +44,7 @@ def test_files_that_change_while_they_are_copied_are_copied_again(
 
     monkeypatch.setattr(shutil, "copytree", and_compact)
     scratch.switch_to_copy()
-    after = scratch.store_path("0_0", "c")
+    after = scratch.build_store_path("0_0", "c")
     assert after != path
     assert [each.name for each in after.iterdir()] == ["2"]
     assert len(copies) == 2
@@ -62,7 +62,7 @@ def test_it_is_in_memory_where_the_machine_has_a_file_system_for_that(
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
     scratch = TemporaryStateDirectory(memory=tmp_path)
-    assert scratch.store_path("0_0", "c").is_relative_to(tmp_path)
+    assert scratch.build_store_path("0_0", "c").is_relative_to(tmp_path)
     scratch.remove_directory()
     assert list(tmp_path.iterdir()) == []
 
@@ -72,7 +72,7 @@ def test_it_is_where_tmpdir_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     scratch = TemporaryStateDirectory(memory=tmp_path)
-    assert scratch.store_path("0_0", "c").is_relative_to(tmp_path / "temporary")
+    assert scratch.build_store_path("0_0", "c").is_relative_to(tmp_path / "temporary")
     scratch.remove_directory()
 
 
@@ -81,7 +81,7 @@ def test_it_is_a_temporary_directory_where_there_is_no_such_file_system(
 ) -> None:
     monkeypatch.delenv("TMPDIR", raising=False)
     scratch = TemporaryStateDirectory(memory=tmp_path / "missing")
-    path = scratch.store_path("0_0", "c")
+    path = scratch.build_store_path("0_0", "c")
     assert not path.is_relative_to(tmp_path / "missing")
     scratch.remove_directory()
     assert not path.parents[2].exists()
@@ -97,11 +97,11 @@ def test_memory_that_killed_processes_have_left_is_freed_and_no_other(
     for each in (abandoned, new, anothers):
         (each / "life-0").mkdir(parents=True)
     running = TemporaryStateDirectory(memory=tmp_path)
-    in_use = running.store_path("0_0", "c").parents[2]
+    in_use = running.build_store_path("0_0", "c").parents[2]
     for each in (abandoned, anothers, in_use):
         make_old(each)
     scratch = TemporaryStateDirectory(memory=tmp_path)
-    scratch.store_path("0_0", "c")
+    scratch.build_store_path("0_0", "c")
     assert not abandoned.exists()
     assert new.exists()
     assert anothers.exists()

@@ -20,7 +20,7 @@ from streams.membership.group_member import MemberTimeouts
 from streams.membership.streams import epoch_lock, heartbeat_loop
 from streams.membership.streams.described_group import StreamsMemberDescription
 from streams.membership.streams.heartbeat_loop import HeartbeatLoop
-from streams.membership.streams.heartbeat_request import HeartbeatRefusal, MemberFacts
+from streams.membership.streams.heartbeat_request import HeartbeatRefusal, MemberMetadata
 from streams.membership.streams.member_state import (
     HeartbeatAnswer,
     MemberHeartbeat,
@@ -60,7 +60,7 @@ class FakeCoordinator:
     def send_heartbeat(
         self,
         connection: object,
-        facts: object,
+        metadata: object,
         sent: MemberHeartbeat,
         *,
         is_given_up: Callable[[], bool] = lambda: False,
@@ -95,15 +95,15 @@ def loop(coordinator: FakeCoordinator) -> HeartbeatLoop:
     loop = create_loop(coordinator)
     loop.change_state(start_joining)
     coordinator.answers = [answer(2, TWO), answer(2)]
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     settle(loop)
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     return loop
 
 
 def create_loop(coordinator: FakeCoordinator, **given: Any) -> HeartbeatLoop:
     return HeartbeatLoop(
-        MemberFacts("group", "member", "process", cast(Any, None), 300_000),
+        MemberMetadata("group", "member", "process", cast(Any, None), 300_000),
         coordinator=cast(CoordinatorConnection, coordinator),
         host=SystemHost(),
         **{"timeouts": TIMEOUTS, "is_overdue": lambda since_s, after_s: False, **given},
@@ -128,7 +128,7 @@ def settle(loop: HeartbeatLoop) -> None:
 def lose_answer(loop: HeartbeatLoop, coordinator: FakeCoordinator) -> None:
     coordinator.answers.append(ConnectionLost("lost"))
     with pytest.raises(ConnectionLost):
-        loop.send_heartbeat_and_tell_if_member()
+        loop.send_heartbeat_once()
 
 
 @pytest.mark.parametrize("assigned", [FOUR, NO_ROLES], ids=["given", "taken away"])
@@ -138,7 +138,7 @@ def test_tasks_that_a_lost_answer_told_are_taken_from_the_groups_description(
     lose_answer(loop, coordinator)
     coordinator.answers = [answer(3)]
     coordinator.described = describe(3, assigned)
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert coordinator.sent[-1].owned == TWO
     settle(loop)
     assert loop.state.owned == assigned
@@ -150,10 +150,10 @@ def test_a_description_of_another_epoch_is_asked_for_once_more(
     lose_answer(loop, coordinator)
     coordinator.answers = [answer(3), answer(3)]
     coordinator.described = describe(2, TWO)
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert not loop.state.has_offer
     coordinator.described = describe(3, FOUR)
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert loop.state.told == FOUR
 
 
@@ -163,7 +163,7 @@ def test_no_description_is_asked_for_where_the_answer_tells_the_tasks(
     lose_answer(loop, coordinator)
     coordinator.answers = [answer(3, FOUR)]
     coordinator.described = AssertionError("asked")
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert loop.state.told == FOUR
 
 
@@ -174,7 +174,7 @@ def test_a_member_that_cant_learn_its_tasks_joins_anew(
     lose_answer(loop, coordinator)
     coordinator.answers = [answer(3)]
     coordinator.described = described
-    assert not loop.send_heartbeat_and_tell_if_member()
+    assert not loop.send_heartbeat_once()
     assert loop.state.phase is MemberPhase.LOST
 
 
@@ -184,7 +184,7 @@ def heartbeat_on_its_way(loop: HeartbeatLoop) -> Iterator[None]:
 
     def send() -> None:
         with suppress(ConnectionLost):
-            loop.send_heartbeat_and_tell_if_member()
+            loop.send_heartbeat_once()
 
     thread = Thread(target=send)
     thread.start()
@@ -232,10 +232,10 @@ def test_a_member_whose_group_is_gone_is_lost_and_joins_anew(
     loop: HeartbeatLoop, coordinator: FakeCoordinator
 ) -> None:
     coordinator.answers = [HeartbeatRefusal(ErrorCode.group_id_not_found, ""), answer(1, TWO)]
-    assert not loop.send_heartbeat_and_tell_if_member()
+    assert not loop.send_heartbeat_once()
     assert loop.state.phase is MemberPhase.LOST
     loop.change_state(start_joining)
-    assert loop.send_heartbeat_and_tell_if_member()
+    assert loop.send_heartbeat_once()
 
 
 def test_a_join_of_a_group_of_another_protocol_is_explained(coordinator: FakeCoordinator) -> None:
@@ -243,7 +243,7 @@ def test_a_join_of_a_group_of_another_protocol_is_explained(coordinator: FakeCoo
     loop.change_state(start_joining)
     coordinator.answers = [HeartbeatRefusal(ErrorCode.group_id_not_found, "it is classic")]
     with pytest.raises(StreamsError, match="can't be joined with group_protocol='streams'"):
-        loop.send_heartbeat_and_tell_if_member()
+        loop.send_heartbeat_once()
 
 
 def test_a_join_that_is_refused_is_repeated_after_a_while(coordinator: FakeCoordinator) -> None:
@@ -326,7 +326,7 @@ def test_a_member_of_a_group_that_is_not_ready_is_offered_nothing(
 ) -> None:
     loop.change_state(start_joining)
     coordinator.answers = [tell(status)]
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert not loop.state.has_offer
 
 
@@ -334,6 +334,6 @@ def test_a_shutdown_of_the_application_is_an_offer_to_a_member_with_its_tasks(
     loop: HeartbeatLoop, coordinator: FakeCoordinator
 ) -> None:
     coordinator.answers = [replace(tell(GroupStatusCode.SHUTDOWN_APPLICATION), told=None)]
-    loop.send_heartbeat_and_tell_if_member()
+    loop.send_heartbeat_once()
     assert loop.state.has_offer
     assert loop.state.owned == TWO

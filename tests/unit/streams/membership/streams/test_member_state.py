@@ -15,9 +15,9 @@ from streams.membership.streams.member_state import (
     apply_answer,
     apply_loss,
     apply_lost_answer,
+    apply_sent_heartbeat,
     build_heartbeat,
     mark_offer_taken,
-    note_sent,
     repeat_offer,
     start_joining,
 )
@@ -35,7 +35,7 @@ def answer(epoch: int, told: TasksByRole | None = None, **fields: object) -> Hea
 def send(state: TaskMembership, answered: HeartbeatAnswer) -> TaskMembership:
     """Send the heartbeat of a state, and apply its answer."""
     sent = build_heartbeat(state)
-    return apply_answer(note_sent(state, sent), sent, answered)
+    return apply_answer(apply_sent_heartbeat(state, sent), sent, answered)
 
 
 def settle(told: TasksByRole, epoch: int = 2) -> TaskMembership:
@@ -78,13 +78,13 @@ def test_after_a_lost_answer_the_tasks_are_reported_again() -> None:
     state = settle(BOTH)
     sent = build_heartbeat(state)
     assert sent.owned is None
-    assert build_heartbeat(apply_lost_answer(note_sent(state, sent))).owned == BOTH
+    assert build_heartbeat(apply_lost_answer(apply_sent_heartbeat(state, sent))).owned == BOTH
 
 
 def test_an_acknowledgement_whose_answer_was_lost_is_sent_again() -> None:
     state = acknowledge_tasks(mark_offer_taken(send(settle(BOTH), answer(3, ONE))), ONE)
     sent = build_heartbeat(state)
-    state = apply_lost_answer(note_sent(state, sent))
+    state = apply_lost_answer(apply_sent_heartbeat(state, sent))
     assert state.is_heartbeat_due
     assert build_heartbeat(state).owned == ONE
 
@@ -112,7 +112,7 @@ def test_an_answer_of_before_the_last_join_changes_nothing() -> None:
     again = start_joining(state)
     assert apply_answer(again, sent, answer(7, ONE)) == again
     assert apply_loss(again, sent) == again
-    assert note_sent(again, sent) == again
+    assert apply_sent_heartbeat(again, sent) == again
 
 
 def test_an_answer_to_a_member_that_is_lost_changes_nothing() -> None:

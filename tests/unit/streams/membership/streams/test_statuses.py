@@ -10,7 +10,7 @@ from streams.membership.streams.statuses import (
     explain_fatal_status,
     explain_lasting_status,
     explain_passing_statuses,
-    find_shutdown,
+    find_shutdown_reason,
     is_group_ready,
 )
 from streams.symptoms.lookup import find_by_message
@@ -113,7 +113,7 @@ def test_a_status_that_passes_by_itself_or_ends_all_is_no_warning(status: GroupS
     assert explain_passing_statuses("orders", report(status)) == ""
     assert explain_fatal_status("orders", report(status)) == ""
     is_shutdown = status is GroupStatusCode.SHUTDOWN_APPLICATION
-    assert find_shutdown(report(status)) == (SAID if is_shutdown else "")
+    assert find_shutdown_reason(report(status)) == (SAID if is_shutdown else "")
 
 
 def test_a_status_of_a_later_release_is_told_in_the_words_of_the_broker() -> None:

@@ -15,7 +15,7 @@ from streams.membership.connection import BrokerConnection
 from streams.membership.group_member import Membership, MembershipSignal, MemberTimeouts
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 from streams.membership.streams import member as member_module
-from streams.membership.streams.heartbeat_request import MemberFacts
+from streams.membership.streams.heartbeat_request import MemberMetadata
 from streams.membership.streams.member import StreamsProtocolMember
 from streams.membership.streams.member_state import (
     HeartbeatAnswer,
@@ -48,7 +48,7 @@ class IdleConnection:
 def member() -> StreamsProtocolMember:
     """Return a member whose heartbeats are never sent: a test gives it the answers."""
     return StreamsProtocolMember(
-        MemberFacts("group", "member", "process", cast(Any, None), 300_000),
+        MemberMetadata("group", "member", "process", cast(Any, None), 300_000),
         "instance",
         open_connection=lambda _: cast(BrokerConnection, IdleConnection()),
         fetch_partition_counts=dict,
@@ -115,10 +115,10 @@ def test_tasks_are_the_members_own_as_long_as_it_does_not_join_anew(
     joined: StreamsProtocolMember,
 ) -> None:
     change(joined, 6)
-    assert joined.is_next_generation(5, 6)
+    assert joined.has_kept_tasks_until(5, 6)
     join(joined, 5)  # what was told is offered once more
     change(joined, 7)
-    assert joined.is_next_generation(5, 7)
+    assert joined.has_kept_tasks_until(5, 7)
 
 
 def test_tasks_of_a_membership_that_was_lost_are_not_the_members_own(
@@ -127,9 +127,9 @@ def test_tasks_of_a_membership_that_was_lost_are_not_the_members_own(
     lose(joined)
     join(joined, -1)
     change(joined, 9)
-    assert not joined.is_next_generation(5, 9)
+    assert not joined.has_kept_tasks_until(5, 9)
     joined.acknowledge_assignment(ASSIGNED)
-    assert joined.is_next_generation(9, 10)
+    assert joined.has_kept_tasks_until(9, 10)
 
 
 def test_a_thread_that_has_tasks_of_a_lost_membership_drops_them_before_it_joins(

@@ -66,7 +66,7 @@ def test_directories_that_are_left_are_named_too(
 ) -> None:
     directory = StateDirectory(tmp_path, "a")
     for store in ("old", "c"):
-        directory.store_path("0_0", store).mkdir(parents=True)
+        directory.build_store_path("0_0", store).mkdir(parents=True)
     Leading(tmp_path).plan()
     (said,) = (record.getMessage() for record in caplog.records)
     assert f"and {tmp_path}/a/*_*/old is left" in said
@@ -104,7 +104,7 @@ def test_tasks_are_assigned_though_the_groups_can_not_be_listed(
 
     A leftover changelog may then be that of another application.
     """
-    StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
+    StateDirectory(tmp_path, "a").build_store_path("0_0", "old").mkdir(parents=True)
     leading = Leading(tmp_path, OLD)
     leading.admin.script.fail("admin.list_groups", error)
     leading.plan()
@@ -141,7 +141,7 @@ def test_a_store_without_a_changelog_is_told_of_by_the_directory_that_is_left(
 def test_a_store_with_a_changelog_that_comes_to_this_machine_is_not_told_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    StateDirectory(tmp_path, "a").store_path("0_0", "old").mkdir(parents=True)
+    StateDirectory(tmp_path, "a").build_store_path("0_0", "old").mkdir(parents=True)
     world = World(build_counting_topology(), tmp_path)
     world.kafka.load(Partition("in", 0), ("k", "x"))
     world.run_until(world.consumed)
@@ -169,7 +169,7 @@ def test_a_store_that_is_added_to_others_is_not_told_of(
     for topic in ("in", "out"):
         stream = app.stream(topic, key=serdes.string, value=serdes.string)
         stream.group_by_key().count(store=f"of-{topic}")
-    StateDirectory(tmp_path, "a").store_path("0_0", "of-in").mkdir(parents=True)
+    StateDirectory(tmp_path, "a").build_store_path("0_0", "of-in").mkdir(parents=True)
     admin = FakeAdmin(Kafka(TOPICS | {"a-of-in-changelog": 1}), Script())
     planner = StreamsPartitionAssignor(app.topology(), StreamsConfig(state_dir=tmp_path), admin)
     planner.assign_group({"m": SubscriptionInfo((), topology=planner.declared)})

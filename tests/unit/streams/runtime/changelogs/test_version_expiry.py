@@ -57,7 +57,7 @@ class World:
         """Commit a version of a key, or nothing, and return the expired offset that is named."""
         if key is not None:
             self.store.put(key, "v", 5)
-        self.stores.drain_writes()
+        self.stores.serialize_changes()
         self.logged.changelog_position += len(self.store.drain_writes())
         entries = self.stores.advance_expiry()
         assert set(entries) in (set(), set(name_expiry_entries("v")))
@@ -122,7 +122,7 @@ def test_a_rolled_back_transaction_has_written_nothing_again() -> None:
     world.commit("k")
     world.logged.changelog_position = 2 * REWRITE_RECORDS_MIN
     world.store.put("k", "v", 6)
-    world.stores.drain_writes()
+    world.stores.serialize_changes()
     world.stores.roll_back_changes()
     assert not world.store.is_rewriting
     assert world.commit() == 2 * REWRITE_RECORDS_MIN

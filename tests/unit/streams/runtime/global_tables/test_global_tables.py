@@ -512,7 +512,7 @@ def test_new_connections_are_taken_up_before_any_answer() -> None:
     copying.load(("a", "1"))
     copying.script.fail("admin.fetch_latest_offsets", OutcomeUnknown("nobody answers"))
     tables = copying.worker()
-    copying.security.replace(PLAINTEXT)
+    copying.security.replace_security(PLAINTEXT)
     tables.copy_existing_records(StopWhen(copying.clock))
     calls = copying.script.filter_calls(*RENEWALS, "admin.fetch_partition_counts")
     assert calls == [*RENEWALS, *["admin.fetch_partition_counts"] * 2]
@@ -527,7 +527,7 @@ def test_new_connections_are_taken_up_while_copying_at_the_start() -> None:
 
     def replace_in_between() -> bool:
         if tables.copied_records == 1 and copying.security.version == 0:
-            copying.security.replace(PLAINTEXT)
+            copying.security.replace_security(PLAINTEXT)
         return False
 
     stop.condition = replace_in_between
@@ -541,7 +541,7 @@ def test_new_connections_are_taken_up_while_copying_at_the_start() -> None:
 def test_a_copy_that_has_caught_up_takes_up_new_connections_and_leaves_refusals() -> None:
     copying = Copying()
     tables = copying.begun()
-    copying.security.replace(PLAINTEXT)
+    copying.security.replace_security(PLAINTEXT)
     copying.load(("a", "1"))
     tables.copy_new_records()
     assert copying.script.filter_calls(*RENEWALS) == RENEWALS

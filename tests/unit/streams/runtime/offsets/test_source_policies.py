@@ -61,9 +61,9 @@ def test_each_input_begins_where_its_policy_or_the_default_says(
 
 def test_only_inputs_that_might_begin_elsewhere_are_committed_first() -> None:
     resetter = resetting(make_app())
-    assert resetter.list_unsettled_partitions([FIRST, LAST, DEFAULT]) == [LAST]
+    assert resetter.list_unsettled([FIRST, LAST, DEFAULT]) == [LAST]
     assert resetter.list_partitions_of_same_topics([FIRST, DEFAULT]) == []
-    assert resetting(make_app(start_at=1)).list_unsettled_partitions([FIRST, DEFAULT]) == [DEFAULT]
+    assert resetting(make_app(start_at=1)).list_unsettled([FIRST, DEFAULT]) == [DEFAULT]
 
 
 def test_a_source_may_stop_the_thread_while_others_begin() -> None:

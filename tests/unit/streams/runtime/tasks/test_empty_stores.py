@@ -36,9 +36,9 @@ def open_once(opening: Opening, caplog: pytest.LogCaptureFixture, *, commit: boo
     if commit:
         store: Any = task.stores.unlogged["c"]
         store.put("k", 1, 0)
-        task.stores.drain_writes()
+        task.stores.serialize_changes()
         task.stores.commit_changes(1)
-    path = opening.directory.store_path("0_0", "c")
+    path = opening.directory.build_store_path("0_0", "c")
     copy = path.parent.parent / "copy"
     if commit:
         shutil.copytree(path, copy)
@@ -55,7 +55,7 @@ def test_a_store_that_is_empty_beside_committed_offsets_is_named_once(
     opening = Opening(counting(KEPT), tmp_path)
     opening.kafka.committed_offsets[INPUT] = COMMITTED
     text = open_once(opening, caplog)
-    path = opening.directory.store_path("0_0", "c")
+    path = opening.directory.build_store_path("0_0", "c")
     assert "WARNING" in text
     assert "store 'c' begins empty in task 0_0: it has no changelog, nothing of it " in text
     assert f"is in {path}, and offsets are committed" in text
@@ -77,7 +77,7 @@ def test_a_store_that_has_lost_its_files_is_named(
     opening = Opening(counting(KEPT), tmp_path)
     open_once(opening, caplog, commit=True)
     opening.kafka.committed_offsets[INPUT] = COMMITTED
-    lose(opening.directory.store_path("0_0", "c"))
+    lose(opening.directory.build_store_path("0_0", "c"))
     assert "store 'c' begins empty in task 0_0" in open_once(opening, caplog)
 
 

@@ -164,7 +164,7 @@ def test_offsets_that_can_not_be_read_leave_the_outcome_unknown(tmp_path: Path) 
 
 def test_a_task_that_can_not_be_created_leaves_its_directory_free(tmp_path: Path) -> None:
     world = Opening(build_counting_topology(), tmp_path)
-    path = world.directory.store_path("0_0", "c")
+    path = world.directory.build_store_path("0_0", "c")
     path.parent.mkdir()
     path.touch()
     with pytest.raises(StateError):
@@ -236,7 +236,7 @@ def test_a_damaged_store_is_rebuilt_when_it_is_opened_and_the_log_says_why(
     load_changelog(world)
     world.kafka.committed_offsets[INPUT] = COMMITTED
     assert world.replayed() == 3
-    (world.directory.store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
+    (world.directory.build_store_path("0_0", "c") / "CURRENT").write_text("nothing\n")
     assert world.replayed() == 3
     assert "is damaged" in caplog.text
     assert "store 'c' of task 0_0 is rebuilt from its changelog: store 'c' in" in caplog.text

@@ -30,7 +30,7 @@ from tests.unit.streams.runtime.world import (
 def write_store(directory: StateDirectory, task: str, position: int, store: str = "c") -> Path:
     """Write the store of a task as an earlier process has left it, and return its path."""
     directory.lock_task(task).release()
-    path = directory.store_path(task, store)
+    path = directory.build_store_path(task, store)
     path.mkdir(parents=True)
     disk = RocksDisk(path)
     disk.write_changes({b"k": b"v"}, StoreCheckpoint(position, "id"))
@@ -55,7 +55,7 @@ def test_a_store_that_a_killed_process_had_open_is_read(tmp_path: Path) -> None:
     directory = StateDirectory(tmp_path / "live", "a")
     directory.lock_task("0_0").release()
     (directory.path / "0_0").mkdir(exist_ok=True)
-    disk = RocksDisk(directory.store_path("0_0", "c"))
+    disk = RocksDisk(directory.build_store_path("0_0", "c"))
     disk.write_changes({b"k": b"v"}, StoreCheckpoint(5, "id"))  # in the log alone
     shutil.copytree(tmp_path / "live", tmp_path / "killed")
     disk.close()

@@ -31,7 +31,7 @@ def test_a_damaged_store_takes_no_committed_change_from_one_without_a_changelog(
     logged = LoggedStore(damaged, Partition("a-damaged-changelog", 0), "id", 1)
     stores = TaskStores("0_0", {"damaged": logged}, {"other": other})
     other.put("k", "v")
-    stores.drain_writes()
+    stores.serialize_changes()
     with pytest.raises(TaskCorrupted, match="damaged"):
         stores.commit_changes(now_ms=1)
     stores.roll_back_changes()

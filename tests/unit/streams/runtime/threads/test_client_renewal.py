@@ -27,7 +27,7 @@ def test_all_clients_are_renewed_once_and_every_record_counts_once(
     def go_on() -> bool:
         if world.consumed() and security.version == 0:
             world.load("4", "5")
-            security.replace(PLAINTEXT)
+            security.replace_security(PLAINTEXT)
             return False
         renewed[:] = [world.renewals]
         return world.consumed() and security.version == 1 and world.renewals == 1
@@ -51,7 +51,7 @@ def test_what_is_not_committed_is_committed_before_the_clients_are_renewed(tmp_p
             world.load("1", "2")
             return False
         if world.loop.counters.records == 2 and security.version == 0:
-            security.replace(PLAINTEXT)
+            security.replace_security(PLAINTEXT)
         return world.renewals == 1
 
     world.run_until(go_on)
@@ -80,7 +80,7 @@ def test_a_renewal_that_fails_is_repeated(
     world.load("1")
     world.turn()
     world.fail_renewals = 1
-    security.replace(PLAINTEXT)
+    security.replace_security(PLAINTEXT)
     world.load("2")
     world.turn(1)
     assert len(raised) == 1

@@ -238,7 +238,7 @@ def test_a_task_that_goes_elsewhere_in_the_middle_of_a_restore_keeps_what_it_has
         return bool(free)
 
     world.run_until(freed)
-    disk = RocksDisk(world.directory.store_path("0_0", "c"))
+    disk = RocksDisk(world.directory.build_store_path("0_0", "c"))
     found = disk.read_checkpoint()
     disk.close()
     assert found is not None

@@ -26,8 +26,8 @@ def test_causes_that_differ_in_numbers_are_one_line_a_minute_with_their_count(
         f"{line}: fenced: 60 not delivered to out[60] (59 more like it in 60 s)",
         "thread 0 starts one task over from what is committed: another cause",
     ]
-    recoveries.note_commit()
+    recoveries.end_incident()
     assert caplog.messages[3:] == ["thread 0 commits again, after 101 recoveries in 100 s"]
     recoveries.log_recovery("", "fenced: 1 not delivered to out[1]")
-    recoveries.note_commit()
+    recoveries.end_incident()
     assert len(caplog.messages) == 5
