@@ -10,7 +10,7 @@ Simplifications: there are no replicas to wait for, so the time-out is ignored.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coordinator.api.context import RequestContext
 from coordinator.errors import Code, Refused
@@ -18,6 +18,8 @@ from coordinator.errors import Code, Refused
 if TYPE_CHECKING:
     from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest
     from kio.schema.delete_records.v2.response import DeleteRecordsResponse
+
+StartOffset: TypeAlias = int
 
 API_KEY = 21
 VERSIONS = range(3)
@@ -71,7 +73,7 @@ def _build_response(
 
 def _delete_partition_records(
     name: str, requested: DeleteRecordsPartition, context: RequestContext
-) -> int:
+) -> StartOffset:
     """Delete the records before the requested offset and return the new log start offset.
 
     Raises: Refused, UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION for an internal topic, or

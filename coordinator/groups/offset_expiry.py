@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.clock import Clock, Scheduler
 from coordinator.errors import Refused
@@ -24,6 +24,8 @@ from coordinator.offsets.config import OffsetConfig
 from coordinator.offsets.expire import build_expiry_tombstones, is_empty_after_expiry
 from coordinator.offsets.state import OffsetForgotten, TopicPartition
 from coordinator.shard.timers import KeyedTimers
+
+AppendedCount: TypeAlias = int
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +91,7 @@ class OffsetExpiry:
             if left > 0:
                 self._sweeps.popleft()
 
-    def _append_tombstones_of_expired(self, sweep: _Sweep, max_count: int) -> int:
+    def _append_tombstones_of_expired(self, sweep: _Sweep, max_count: int) -> AppendedCount:
         """Check at most `max_count` offsets and append tombstones of those that have expired.
 
         Returns what is left of the number: above 0 if that was all of the shard.

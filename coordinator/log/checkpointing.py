@@ -38,7 +38,7 @@ class LogState(NamedTuple):
     producers: ProducerStateManager
 
 
-class _Captured(NamedTuple):
+class _CapturedCheckpoint(NamedTuple):
     """Represents the state of the log that one checkpoint saves, copied when it was begun."""
 
     writer: CheckpointWriter
@@ -123,7 +123,7 @@ class CheckpointSaver:
         self._recovery_point = checkpoint.recovery_point
         self._snapshot = self._segments.directory / checkpoint.snapshot_name
 
-    def _capture_checkpoint(self) -> _Captured:
+    def _capture_checkpoint(self) -> _CapturedCheckpoint:
         """Copy the state of the log that a checkpoint needs, to be written on another thread."""
         segments, compaction, log = self._segments, self._compaction, self._read_state()
         pieces = []
@@ -154,9 +154,9 @@ class CheckpointSaver:
             list(log.producers.iterate_producers()),
             checkpoint,
         )
-        return _Captured(writer, states, tuple(segments.removed), segments.appended_count)
+        return _CapturedCheckpoint(writer, states, tuple(segments.removed), segments.appended_count)
 
-    def _finish_save(self, captured: _Captured, error: Exception | None) -> None:
+    def _finish_save(self, captured: _CapturedCheckpoint, error: Exception | None) -> None:
         """Apply the outcome of writing a checkpoint, and begin the next one if it is wanted."""
         self._is_saving = False
         if self._segments.is_closed:
@@ -166,7 +166,7 @@ class CheckpointSaver:
             self._is_save_wanted = False
             self.save_in_background()
 
-    def _apply_save_outcome(self, captured: _Captured, error: Exception | None) -> None:
+    def _apply_save_outcome(self, captured: _CapturedCheckpoint, error: Exception | None) -> None:
         """Record what a new checkpoint covers, and remove the files that it has superseded."""
         writer, states, removed, appended_count = captured
         segments = self._segments

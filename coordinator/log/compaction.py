@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from coordinator.log.host import BrokerHost
 from coordinator.log.saved_segment import CLEANED, SavedSegment
 from coordinator.log.segment import LogSegment
-from coordinator.log.segment_replacement import JOURNAL, write_journal
+from coordinator.log.segment_replacement import JOURNAL, write_replacement_journal
 from coordinator.log.segments import LogSegments
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class LogCompaction:
         def write_decision() -> None:
             cleaned_segment.file.flush()
             disk.flush_directory(directory)
-            write_journal(disk, directory, topic_id, bases)
+            write_replacement_journal(disk, directory, topic_id, bases)
 
         def finish_swap(error: Exception | None) -> None:
             if self._segments.is_closed:

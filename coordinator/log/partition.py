@@ -350,7 +350,7 @@ class PartitionLog:
         self.producers = opened.producers.use_clock_from_now(self._clock.now_ms)
         self.start_offset = opened.start_offset
         self.end_offset = opened.end_offset
-        self.end_offset = recover_log(segments, opened, self._apply_scanned)
+        self.end_offset = recover_log(segments, opened, self._apply_recovered_batch)
         for segment in segments.all:
             if segment.base_offset == opened.cleaned_offset:
                 compaction.record_unsaved_replacement(segment)
@@ -368,7 +368,7 @@ class PartitionLog:
             # Nothing can be compacted before a checkpoint has the last replacement.
             self.checkpoints.save_in_background()
 
-    def _apply_scanned(self, segment: LogSegment, batch: RecordBatch) -> None:
+    def _apply_recovered_batch(self, segment: LogSegment, batch: RecordBatch) -> None:
         """Apply a batch that was read when the log was opened."""
         time_ms = batch.max_timestamp_ms if batch.is_log_append_time else -1
         self._apply_batch_to_offsets_and_producers(segment, batch, batch.base_offset, time_ms)

@@ -20,11 +20,13 @@ Source: org.apache.kafka.storage.internals.log.{ProducerStateManager, ProducerAp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from coordinator.errors import Code, Refused
 from coordinator.log.batch import RecordBatch
 from coordinator.log.transaction_index import AbortedTransaction
+
+ForgottenCount: TypeAlias = int
 
 BATCHES_KEPT = 5
 _SEQUENCES = 2**31
@@ -306,7 +308,7 @@ class ProducerStateManager:
         stable = offset + 1 if unstable is None else unstable
         return AbortedTransaction(producer_id, first_offset, offset, stable)
 
-    def forget_idle_producers(self, now_ms: int, idle_ms: int) -> int:
+    def forget_idle_producers(self, now_ms: int, idle_ms: int) -> ForgottenCount:
         """Forget producers that have written nothing for `idle_ms`, and return how many.
 
         One with an open transaction is never forgotten.

@@ -33,7 +33,7 @@ _NOTHING = FetchedBatches(b"", None, 0, False)
 _NOTHING_COMMITTED = FetchedBatches(b"", [], 0, False)
 
 
-class _Located(NamedTuple):
+class _LocatedBatches(NamedTuple):
     """Represents whole batches in one segment, from the byte position `start` to `stop`."""
 
     segment: LogSegment
@@ -94,7 +94,7 @@ def fetch_batches(
     )
 
 
-def _end_offset_of(segments: LogSegments, located: _Located, log_end_offset: int) -> int:
+def _end_offset_of(segments: LogSegments, located: _LocatedBatches, log_end_offset: int) -> int:
     """Return the offset at which located batches end; it is read only if they end in between."""
     if located.stop < located.segment.size:
         return located.segment.read_base_offset_at(located.stop)
@@ -108,7 +108,7 @@ def _locate_batches(
     upper_offset: int,
     max_bytes: int,
     at_least_one: bool,
-) -> _Located | None:
+) -> _LocatedBatches | None:
     """Locate whole batches from `offset` on and below `upper_offset` in one segment.
 
     `upper_offset` is above `offset`. None if there are none. Raises: `CorruptBatch`.
@@ -132,11 +132,11 @@ def _locate_batches(
     stop = segment.find_whole_batches_end(start, end, max_bytes, at_least_one)
     if stop > start:
         stop = segment.verify_batches(start, stop, segment_end)
-    return _Located(segment, start, stop, end, upper_offset > segment_end, at)
+    return _LocatedBatches(segment, start, stop, end, upper_offset > segment_end, at)
 
 
 def _find_aborted_in_batches(
-    segments: LogSegments, end_offset: int, offset: int, upper_offset: int, located: _Located
+    segments: LogSegments, end_offset: int, offset: int, upper_offset: int, located: _LocatedBatches
 ) -> list[AbortedTransaction]:
     """Return the aborted transactions with data in the located batches, from `offset` on."""
     if located.stop == located.start:

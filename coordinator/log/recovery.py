@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from crc32c import crc32c
 
@@ -30,6 +30,8 @@ from coordinator.log.saved_segment import SavedSegment, segment_file_name
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segment_replacement import finish_interrupted_replacement
 from coordinator.log.segments import LogSegments
+
+EndOffset: TypeAlias = int
 
 logger = logging.getLogger(__name__)
 
@@ -184,7 +186,7 @@ def recover_log(
     segments: LogSegments,
     restored: RestoredLog,
     apply_batch: Callable[[LogSegment, RecordBatch], None],
-) -> int:
+) -> EndOffset:
     """Read the log behind its restored part, apply each batch, and return the end offset.
 
     A segment begins where the one before it ends, compacted or not, if anything between is still in

@@ -38,6 +38,8 @@ from coordinator.log.saved_segment import (
 )
 from coordinator.log.transaction_index import TransactionIndex
 
+EndPosition: TypeAlias = int
+
 _STEP = Struct(">qi11xi")  # base offset, length, last offset delta: enough to find an offset
 _LENGTH_MIN = HEADER_BYTES - PREFIX_BYTES
 _WINDOW_BYTES = 8_192
@@ -190,7 +192,7 @@ class LogSegment:
 
     def find_whole_batches_end(
         self, start_position: int, end_position: int, max_bytes: int, at_least_one: bool
-    ) -> int:
+    ) -> EndPosition:
         """Return where the batches between two positions end that fit into `max_bytes`.
 
         `at_least_one`: the first one counts in any case.
@@ -232,7 +234,7 @@ class LogSegment:
 
     def verify_batches(
         self, start_position: int, stop_position: int, end_offset: int | None = None
-    ) -> int:
+    ) -> EndPosition:
         """Check the batches between two positions, and return where the intact ones end.
 
         Batches that this process has written, or checked before, are taken as intact. `end_offset`:

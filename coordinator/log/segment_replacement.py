@@ -17,16 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
 from coordinator.log.checksummed_json import decode_checksummed, encode_checksummed
 from coordinator.log.disk import BrokerDisk
 from coordinator.log.saved_segment import CLEANED, SUFFIXES, segment_file_name
 
+NewSegmentBaseOffset: TypeAlias = int
+
 JOURNAL = "replacing"
 
 
-def write_journal(
+def write_replacement_journal(
     disk: BrokerDisk, directory: Path, topic_id: UUID, base_offsets: Sequence[int]
 ) -> None:
     """Write the journal that decides that the first segment's cleaned file replaces all of these.
@@ -36,13 +39,15 @@ def write_journal(
     disk.replace_file(directory / JOURNAL, encode_checksummed(topic_id, bases=list(base_offsets)))
 
 
-def finish_interrupted_replacement(disk: BrokerDisk, directory: Path, topic_id: UUID) -> int | None:
+def finish_interrupted_replacement(
+    disk: BrokerDisk, directory: Path, topic_id: UUID
+) -> NewSegmentBaseOffset | None:
     """Finish a replacement that the journal has, and return where the new segment begins, or None.
 
     That is step 2 above. A cleaned file without a journal is removed. Raises: OSError.
     """
     names = disk.list_names(directory)
-    bases = _read_journal(disk, directory, topic_id) if JOURNAL in names else None
+    bases = _read_replacement_journal(disk, directory, topic_id) if JOURNAL in names else None
     if bases:
         cleaned = segment_file_name(bases[0], f"log{CLEANED}")
         if cleaned in names:
@@ -57,7 +62,9 @@ def finish_interrupted_replacement(disk: BrokerDisk, directory: Path, topic_id: 
     return bases[0] if bases else None
 
 
-def _read_journal(disk: BrokerDisk, directory: Path, topic_id: UUID) -> list[int] | None:
+def _read_replacement_journal(
+    disk: BrokerDisk, directory: Path, topic_id: UUID
+) -> list[int] | None:
     """Read the base offsets in the journal; None if it is damaged or another topic's."""
     try:
         found = decode_checksummed(disk.read_file(directory / JOURNAL) or b"", topic_id)

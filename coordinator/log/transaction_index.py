@@ -14,7 +14,9 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from operator import attrgetter
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+EntryIndex: TypeAlias = int
 
 _ENTRY = Struct(">hqqqq")
 _by_last_offset = attrgetter("last_offset")
@@ -69,7 +71,7 @@ class TransactionIndex:
         found = []
         # Entries are in the order of their markers. Once the stable offset at completion has
         # reached the upper bound, every transaction completed later began at or above it.
-        for at in range(self._find_first_ending_from(fetch_offset), len(self._entries)):
+        for at in range(self._find_first_entry_ending_from(fetch_offset), len(self._entries)):
             entry = self._entries[at]
             if entry.first_offset < upper_bound_offset:
                 found.append(entry)
@@ -83,5 +85,5 @@ class TransactionIndex:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def _find_first_ending_from(self, offset: int) -> int:
+    def _find_first_entry_ending_from(self, offset: int) -> EntryIndex:
         return bisect_left(self._entries, offset, key=_by_last_offset)

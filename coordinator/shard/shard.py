@@ -42,6 +42,8 @@ from coordinator.shard.replay import LogReplay, describe_apply_failure
 from coordinator.shard.shard_log import RecordCodec, ShardLog
 from coordinator.shard.unknown_records import UnknownRecordIndex
 
+AppliedCount: TypeAlias = int
+
 IsLastSlice: TypeAlias = bool
 
 logger = logging.getLogger(__name__)
@@ -206,7 +208,7 @@ class Shard(Generic[R]):
                 f"{self.name} is {self.coordinator_state.name}",
             )
 
-    def replay_log(self) -> int:
+    def replay_log(self) -> AppliedCount:
         """Replay the whole log; return the number of records and markers applied."""
         while not self.load_next_slice(LOAD_READ_BYTES):
             pass

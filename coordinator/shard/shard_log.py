@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from coordinator.shard.record_fields import EncodedKey, EncodedValue
+
+BaseOffset: TypeAlias = int
 
 R = TypeVar("R")
 
@@ -23,7 +25,7 @@ class ShardLog(Protocol):
     def damage(self) -> str | None: ...
     def refuse_writes_until_repaired(self, damage: str) -> None: ...
     def describe_damage_at(self, offset: int) -> str: ...
-    def append_internal(self, batch: bytes) -> int: ...
+    def append_internal(self, batch: bytes) -> BaseOffset: ...
     def append_marker(
         self,
         producer_id: int,
@@ -31,7 +33,7 @@ class ShardLog(Protocol):
         committed: bool,
         coordinator_epoch: int,
         transaction_version: int = 0,
-    ) -> int: ...
+    ) -> BaseOffset: ...
     def read(self, offset: int, max_bytes: int) -> bytes: ...
 
 

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from coordinator.clock import Clock, Scheduler, Timer
 
+StepsLeft: TypeAlias = int
+
 A = TypeVar("A")
 
 Sliced: TypeAlias = Generator[None, None, A]
@@ -68,7 +70,7 @@ class SlicedExecutor:
             if self._queue:
                 self._timer = self._scheduler.call_later(0, self._run_slice)
 
-    def _run_first_work(self, max_steps: int, deadline_ms: int) -> int:
+    def _run_first_work(self, max_steps: int, deadline_ms: int) -> StepsLeft:
         """Run the first queued work for at most `max_steps`; return how many steps are left."""
         work, done = self._queue.popleft()
         outcome: Any

@@ -71,7 +71,7 @@ LocateDestination = Callable[[TopicPartition], MarkerDestination | None]
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingMarkers:
     """Represents a transaction that has markers to come."""
 
     ended: TransactionEnded
@@ -81,7 +81,7 @@ class _Pending:
 
 
 @dataclass(slots=True)
-class _Queue:
+class _MarkerQueue:
     """Holds the partitions that wait for one destination, by transactional id."""
 
     destination: MarkerDestination
@@ -113,8 +113,8 @@ class MarkerChannel:
         self._locate = locate_destination
         self._completed = on_completed
         self._scheduler = scheduler
-        self._pending: dict[str, _Pending] = {}
-        self._queues: dict[int, _Queue] = {}
+        self._pending: dict[str, _PendingMarkers] = {}
+        self._queues: dict[int, _MarkerQueue] = {}
         self.counters = MarkerCounters()
 
     def write_markers(
@@ -122,7 +122,7 @@ class MarkerChannel:
     ) -> None:
         """Write a transaction's marker to these partitions, retrying until all are settled."""
         left = sorted(partitions)
-        self._pending[transactional_id] = _Pending(ended, set(left))
+        self._pending[transactional_id] = _PendingMarkers(ended, set(left))
         self._enqueue_and_send_markers(transactional_id, left)
 
     def forget_transaction(self, transactional_id: str) -> None:
@@ -159,7 +159,7 @@ class MarkerChannel:
         self, transactional_id: str, partitions: Iterable[TopicPartition]
     ) -> None:
         """Put markers into the queues of the brokers that lead the partitions now, and send."""
-        touched: dict[int, _Queue] = {}
+        touched: dict[int, _MarkerQueue] = {}
         for partition in partitions:
             destination = self._locate(partition)
             if destination is None:
@@ -168,14 +168,14 @@ class MarkerChannel:
                 continue
             queue = self._queues.get(id(destination))
             if queue is None:
-                queue = self._queues[id(destination)] = _Queue(destination)
+                queue = self._queues[id(destination)] = _MarkerQueue(destination)
             queue.waiting.setdefault(transactional_id, []).append(partition)
             touched[id(destination)] = queue
         self._complete_if_done(transactional_id)
         for queue in touched.values():
             self._send_queue(queue)
 
-    def _send_queue(self, queue: _Queue) -> None:
+    def _send_queue(self, queue: _MarkerQueue) -> None:
         """Send all that waits in a queue in one request, unless one is pending."""
         if queue.is_under_way or not queue.waiting:
             return
@@ -190,7 +190,7 @@ class MarkerChannel:
         )
 
     def _settle_answer_and_send_next(
-        self, queue: _Queue, markers: Sequence[TransactionMarker], answers: MarkerAnswers
+        self, queue: _MarkerQueue, markers: Sequence[TransactionMarker], answers: MarkerAnswers
     ) -> None:
         """Handle the codes of a request: complete, retry later, and send the next one."""
         queue.is_under_way = False
@@ -230,7 +230,7 @@ class MarkerChannel:
         return False
 
     def _retry_markers_later(
-        self, transactional_id: str, pending: _Pending, partitions: Sequence[TopicPartition]
+        self, transactional_id: str, pending: _PendingMarkers, partitions: Sequence[TopicPartition]
     ) -> None:
         """Send the markers of these partitions again after a growing delay.
 

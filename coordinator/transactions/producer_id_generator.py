@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from coordinator.errors import Code, Refused
 from coordinator.shard.coordinator_state import CoordinatorState
@@ -10,6 +11,8 @@ from coordinator.transactions.end_transaction import needs_new_producer_id
 from coordinator.transactions.producer_ids import ProducerIdManager
 from coordinator.transactions.shard import TransactionShard
 from coordinator.transactions.state import NO_PRODUCER_ID, TransactionMetadata
+
+ProducerId: TypeAlias = int
 
 
 class ProducerIdGenerator:
@@ -36,7 +39,7 @@ class ProducerIdGenerator:
         """Note that a shard is loaded, whose transactions' producer ids are not given out again."""
         self._unread.discard(shard)
 
-    def generate_producer_id(self) -> int:
+    def generate_producer_id(self) -> ProducerId:
         """Return a producer id that nobody has had.
 
         Raises: Refused (COORDINATOR_LOAD_IN_PROGRESS).
@@ -53,7 +56,7 @@ class ProducerIdGenerator:
                     )
         return self._ids.generate_producer_id()
 
-    def generate_if_needed(self, transaction: TransactionMetadata, version: int) -> int:
+    def generate_if_exhausted(self, transaction: TransactionMetadata, version: int) -> ProducerId:
         """Return a new producer id if this transaction's end uses up the last epoch, else -1."""
         return (
             self.generate_producer_id()

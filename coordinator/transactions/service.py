@@ -272,7 +272,7 @@ class TransactionService:
                 known,
                 committed=command.committed,
                 version=command.version,
-                next_producer_id=self._producer_ids.generate_if_needed(known, command.version),
+                next_producer_id=self._producer_ids.generate_if_exhausted(known, command.version),
                 now_ms=self._clock.now_ms(),
             )
         )
@@ -327,7 +327,7 @@ class TransactionService:
             fence_and_abort(
                 transaction,
                 version=version,
-                next_producer_id=self._producer_ids.generate_if_needed(transaction, version),
+                next_producer_id=self._producer_ids.generate_if_exhausted(transaction, version),
                 now_ms=self._clock.now_ms(),
             )
         )

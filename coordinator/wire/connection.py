@@ -231,7 +231,7 @@ class ClientConnection(asyncio.Protocol):
         """Send as much of the answer as the transport has room for."""
         while self._outgoing and self._can_write and not self._transport.is_closing():
             try:
-                self._transport.write(self._outgoing.pop_chunk_or_raise())
+                self._transport.write(self._outgoing.pop_next_chunk())
             except OSError as error:
                 self._close_with_error(error)
 

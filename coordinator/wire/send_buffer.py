@@ -61,7 +61,7 @@ class SendBuffer:
     def add_pieces(self, pieces: AnswerPieces) -> None:
         self._pieces.extend(pieces)
 
-    def pop_chunk_or_raise(self) -> bytes:
+    def pop_next_chunk(self) -> bytes:
         """Remove and return the next bytes: at most CHUNK_BYTES of a file.
 
         Raises: OSError if they can't be read.

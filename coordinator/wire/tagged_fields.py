@@ -49,7 +49,7 @@ def list_known_tags(fields: tuple[Field[Any], ...]) -> frozenset[int]:
     return frozenset(field.metadata["tag"] for field in fields if "tag" in field.metadata)
 
 
-def skip_tags(frame: bytes, position: int) -> int:
+def skip_tags(frame: bytes, position: int) -> NextPosition:
     """Return the position behind a header's tagged fields, known or not."""
     if frame[position] == 0:
         return position + 1

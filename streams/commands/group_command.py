@@ -105,14 +105,14 @@ def describe(
     """
     with exit_on_cluster_error():
         found, settings = resolve_application(app, config, bootstrap_servers, state_dir, connection)
-        report = fetch_report(app if found is None else found.application_id, settings)
+        report = fetch_group_report(app if found is None else found.application_id, settings)
     if json:
         typer.echo(report.as_json())
         return
     print_report(report, create_console())
 
 
-def fetch_report(application_id: str, config: StreamsConfig) -> GroupReport:
+def fetch_group_report(application_id: str, config: StreamsConfig) -> GroupReport:
     """Fetch and build the report of an application's group.
 
     An embedded broker that does not run is not started: there is no group to look at.

@@ -28,7 +28,7 @@ from streams.command_lines import format_command
 from streams.commands.cluster_clients import ClusterClients
 from streams.commands.internal_topics import find_topics_proven_own, strip_application_id
 from streams.commands.offset_evidence import read_ledger
-from streams.commands.state_command import find_stores
+from streams.commands.state_command import find_stores_on_disk
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 
 _CHANGELOG = "-changelog"
@@ -89,7 +89,7 @@ def _find_changelogs_of_stores_on_disk(
     if not state_path.is_dir():
         return found
     topic_ids = clients.admin.fetch_topic_ids(sorted(topics))
-    for store in find_stores(state_path):
+    for store in find_stores_on_disk(state_path):
         topic = by_store.get(store.store)
         if topic is None or topic in found:
             continue

@@ -16,7 +16,7 @@ class RecordReader(Protocol):
     ) -> Iterator[Any]: ...
 
 
-def read_newest(
+def read_newest_messages(
     reader: RecordReader,
     starts: Mapping[Partition, int],
     ends: Mapping[Partition, int],

@@ -23,7 +23,7 @@ from streams.commands.imported_topics import advise_internal_names, check_import
 from streams.commands.offset_evidence import TaskInputs, describe_first_committed_record
 from streams.commands.offset_positions import current_time_ms
 from streams.commands.plan_changelogs import find_unrestorable_stores
-from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
@@ -100,7 +100,7 @@ class OffsetImport:
 
     @cached_property
     def _tasks(self) -> list[TaskInputs]:
-        return list(list_tasks(self._topology, self._clients.partition_counts))
+        return list(list_restorable_tasks(self._topology, self._clients.partition_counts))
 
     @cached_property
     def _specs(self) -> dict[str, StoreSpec]:

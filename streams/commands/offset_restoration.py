@@ -21,7 +21,7 @@ from streams.commands.offset_evidence import (
     read_ledger,
 )
 from streams.commands.output import print_message
-from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.commands.restored_metadata import RestoredTask
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import ConfigError
@@ -128,7 +128,7 @@ class Restoration:
 
     @cached_property
     def _tasks(self) -> list[TaskInputs]:
-        return list(list_tasks(self._topology, self._clients.partition_counts))
+        return list(list_restorable_tasks(self._topology, self._clients.partition_counts))
 
     @cached_property
     def _ledger(self) -> LedgerOffsets:

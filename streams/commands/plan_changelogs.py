@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from state.memory import MemoryDisk
 from streams.commands.offset_evidence import TaskInputs
-from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.errors import ConfigError, OutcomeUnknown, PositionRefused, StreamsError
 from streams.membership.connection import ConnectionLost
@@ -82,7 +82,7 @@ def find_unrestorable_stores(
     """
     tasks: list[TaskInputs] = []
     with suppress(ConfigError):
-        tasks += list_tasks(topology, partition_counts)
+        tasks += list_restorable_tasks(topology, partition_counts)
     changelogs = [changelog for task in tasks for changelog in task.changelogs.values()]
     if not changelogs:
         return ChangelogReview()

@@ -109,7 +109,7 @@ def plan(
             describe_topology(topology),
             sent_settings=describe_sent_settings(topology, found.config),
         )
-        old = None if against is None else load_description(against, new.application_id)
+        old = None if against is None else load_topology_description(against, new.application_id)
         inputs = [*new.input_topics, *(old.input_topics if old else ())]
         counts: dict[str, int] = {}
         reviews: list[TopicReview] = []
@@ -127,7 +127,7 @@ def plan(
         status = _choose_exit_status(result, reviews, is_refused=is_refused, is_rolling=rolling)
         _print_plan(result, of_inputs, reviews, changelogs, group, status, as_json=json)
         if save is not None:
-            save_description(save, new, counts)
+            save_topology_description(save, new, counts)
     if status:
         raise typer.Exit(status)
 
@@ -235,7 +235,7 @@ def list_rebuilt_stores(plan: UpgradePlan | None) -> set[str]:
     return {each.name for each in changes if each.worst_outcome is StateOutcome.RESTORED}
 
 
-def load_description(path: Path, application_id: str) -> TopologyDescription:
+def load_topology_description(path: Path, application_id: str) -> TopologyDescription:
     """Load a topology description that `--save` has written.
 
     Raises ConfigError saying what is wrong with the file.
@@ -257,7 +257,7 @@ def load_description(path: Path, application_id: str) -> TopologyDescription:
     return found
 
 
-def save_description(
+def save_topology_description(
     path: Path, description: TopologyDescription, partitions: Mapping[str, int]
 ) -> None:
     """Write a topology description with the known partition counts of its inputs to a file.

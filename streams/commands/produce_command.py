@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from streams.commands.cluster_clients import ClusterClients
     from streams.commands.input_lines import InputLine
     from streams.commands.record_encoding import EncodedRecord
+
+WrittenCount: TypeAlias = int
 
 _TRANSACTION_SETTINGS: dict[str, Any] = {
     "processing_guarantee": "exactly_once_v2",
@@ -161,7 +163,7 @@ def _write_records(
     fields: dict[str, Any],
     unit: str,
     first: int,
-) -> int:
+) -> WrittenCount:
     """Write records without a transaction, and return their number. Raises UserError."""
     from streams.commands.record_limits import RecordLimits
     from streams.commands.record_writer import RecordWriter
@@ -174,7 +176,7 @@ def _write_records(
 
 def _write_in_transaction(
     clients: ClusterClients, topic: str, records: Iterable[EncodedRecord], fields: dict[str, Any]
-) -> int:
+) -> WrittenCount:
     """Write records in a transaction, and return their number. Raises UserError."""
     from streams.commands.record_limits import RecordLimits
     from streams.commands.record_writer import RecordWriter

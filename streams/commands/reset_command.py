@@ -81,12 +81,12 @@ class ResetPlan:
     def list_rows(self) -> list[dict[str, Any]]:
         """Return a row for each change."""
         rows: list[dict[str, Any]] = [
-            _create_row("set offset", str(partition), now, then)
+            _create_reset_row("set offset", str(partition), now, then)
             for partition, (now, then) in sorted(self.offsets.items())
         ]
-        rows += [_create_row("delete topic", topic) for topic in sorted(self.topics)]
+        rows += [_create_reset_row("delete topic", topic) for topic in sorted(self.topics)]
         if self.state_path is not None:
-            rows.append(_create_row("remove state", str(self.state_path)))
+            rows.append(_create_reset_row("remove state", str(self.state_path)))
         return rows
 
 
@@ -160,7 +160,7 @@ def reset(
             )
 
 
-def _create_row(
+def _create_reset_row(
     change: str, subject: str, now: int | None = None, then: int | None = None
 ) -> dict[str, Any]:
     return {"change": change, "what": subject, "now": now, "then": then}

@@ -13,7 +13,9 @@ from streams.topology.build import Topology
 from streams.topology.resolve import resolve_topology
 
 
-def list_tasks(topology: Topology, partition_counts: Mapping[str, int]) -> Iterator[TaskInputs]:
+def list_restorable_tasks(
+    topology: Topology, partition_counts: Mapping[str, int]
+) -> Iterator[TaskInputs]:
     """Yield all tasks of a topology, by the number of partitions of each topic.
 
     A task whose number is beyond the partitions of its changelogs is left out: its inputs got more

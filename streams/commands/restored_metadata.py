@@ -67,7 +67,7 @@ class RestoredTask:
         """Return the ids of the task's inputs; of those that are not decided, the ones before."""
         chosen = {}
         for topic in sorted(self.subtopology.sources):
-            before = _find_first_known(each.topic_id_hash(topic) for each in self.known)
+            before = _find_first_not_none(each.topic_id_hash(topic) for each in self.known)
             now = self.topic_ids.get(topic)
             each = now if topic in self.decided or before is None else before
             if each is not None:
@@ -78,7 +78,7 @@ class RestoredTask:
         """Return the ids of the changelogs on which the offsets rest."""
         chosen = dict(self.changelog_ids)
         for store in chosen:
-            before = _find_first_known(each.changelog_id_hash(store) for each in self.known)
+            before = _find_first_not_none(each.changelog_id_hash(store) for each in self.known)
             chosen[store] = chosen[store] if before is None else before
         return chosen
 
@@ -98,5 +98,5 @@ class RestoredTask:
         return entries
 
 
-def _find_first_known(values: Iterable[int | None]) -> int | None:
+def _find_first_not_none(values: Iterable[int | None]) -> int | None:
     return next((each for each in values if each is not None), None)

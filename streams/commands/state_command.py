@@ -62,7 +62,7 @@ def inspect_state(
 
     with exit_on_cluster_error():
         _, directory = _require_app_and_directory(app, state_dir, config)
-        stores = list(find_stores(directory))
+        stores = list(find_stores_on_disk(directory))
         rows = [_inspect_store_on_disk(each) for each in stores]
         if not json:
             rows = [
@@ -108,7 +108,7 @@ def dump_state(
 
     with exit_on_cluster_error():
         found, directory = _require_app_and_directory(app, state_dir, config)
-        stores = list(find_stores(directory))
+        stores = list(find_stores_on_disk(directory))
         named = require_store(found, directory.name, store)
         printer = named.create_printer(key_serde, value_serde, as_json=json, with_metadata=metadata)
         wanted = [
@@ -131,7 +131,7 @@ def dump_state(
             ) from error
 
 
-def find_stores(directory: Path) -> Iterator[StoreOnDisk]:
+def find_stores_on_disk(directory: Path) -> Iterator[StoreOnDisk]:
     """Yield the stores below an application's directory, those of tasks first."""
     from state.directory import LOCK_FILE, is_task_directory
 

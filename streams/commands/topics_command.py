@@ -181,7 +181,7 @@ def tail_topic(
     """Print the newest committed records of a topic, in the order of their times."""
     from streams.commands.cluster_clients import connect_command
     from streams.commands.consume_command import create_printer, print_until_interrupt
-    from streams.commands.newest_records import read_newest
+    from streams.commands.newest_records import read_newest_messages
 
     with connect_command(bootstrap_servers, state_dir, connection, config) as clients:
         printer = create_printer(
@@ -192,7 +192,7 @@ def tail_topic(
         ends = clients.admin.fetch_last_stable_offsets(partitions)
         reader = clients.create_reader(committed_only=True)
         try:
-            for message in read_newest(reader, starts, ends, count):
+            for message in read_newest_messages(reader, starts, ends, count):
                 printer.print_record(message)
             if follow:
                 print_until_interrupt(reader.read_records(ends), printer)

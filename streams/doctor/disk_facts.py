@@ -10,7 +10,7 @@ from state.directory import is_task_directory
 from state.errors import DirectoryLocked, StateError
 from state.locks import exclude_owner
 from state.rocksdb import read_stored_checkpoint
-from streams.commands.state_command import find_stores
+from streams.commands.state_command import find_stores_on_disk
 
 
 class StoreWithoutWorker(NamedTuple):
@@ -29,7 +29,7 @@ class StoreWithoutWorker(NamedTuple):
 def read_stores_without_worker(path: Path) -> list[StoreWithoutWorker]:
     """Return the stores of tasks with a checkpoint; those that a worker uses are left out."""
     found = []
-    for store in find_stores(path) if path.is_dir() else ():
+    for store in find_stores_on_disk(path) if path.is_dir() else ():
         if not is_task_directory(store.owner):
             continue
         with suppress(DirectoryLocked, StateError), exclude_owner(store.lock):

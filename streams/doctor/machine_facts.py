@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from state.linux_calls import read_memory_limit
-from streams.commands.state_command import find_stores
+from streams.commands.state_command import find_stores_on_disk
 from streams.doctor.machine import DiskUsage, ProcessLimits
 
 
@@ -50,4 +50,4 @@ def read_process_limits() -> ProcessLimits:
 
 def count_stores(path: Path) -> int:
     """Return how many stores an application has in its directory on this machine."""
-    return sum(1 for _ in find_stores(path)) if path.is_dir() else 0
+    return sum(1 for _ in find_stores_on_disk(path)) if path.is_dir() else 0

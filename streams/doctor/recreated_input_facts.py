@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from streams.commands.offset_restoration import Restoration
-from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.configuration import find_least_setting
@@ -95,7 +95,7 @@ def _find_inputs_without_offset(facts: ApplicationFacts) -> Collection[Partition
         return [each.partition for each in plan if each.now is None]
     if not facts.config.exactly_once:
         return ()
-    tasks = [each for each in list_tasks(topology, counts) if each.changelogs]
+    tasks = [each for each in list_restorable_tasks(topology, counts) if each.changelogs]
     changelogs = [p for task in tasks for p in task.changelogs.values()]
     ends = facts.cluster.admin().fetch_latest_offsets(changelogs)
     committed = _fetch_committed(facts, require_stable=True)  # after the ends

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streams.log_analysis.chains import rank_code
+from streams.log_analysis.chains import rank_symptom_code
 from streams.log_analysis.incidents import Incident, IncidentLine
 from streams.log_analysis.patterns import EventKind
 from streams.symptoms.lookup import find_by_code
@@ -37,7 +37,7 @@ class LikelyCause(NamedTuple):
 
 def find_cause(incident: Incident) -> LikelyCause:
     """Return the likely cause of an incident, with the lines that show it and what followed."""
-    codes = sorted(incident.codes, key=rank_code)
+    codes = sorted(incident.codes, key=rank_symptom_code)
     code = codes[0]
     lines = [line for each in codes for line in incident.lines.get(each, [])]
     ordered = sorted(lines[:_LINES_MAX], key=lambda line: line.at_s or 0.0)

@@ -91,7 +91,7 @@ def find_fault(event: LogEvent) -> Fault | None:
     return Fault(code, distinction)
 
 
-def rank_code(code: str) -> int:
+def rank_symptom_code(code: str) -> int:
     """Return the place of a code in the order from causes to consequences."""
     return ORDER.index(code) if code in ORDER else len(ORDER)
 
@@ -99,4 +99,4 @@ def rank_code(code: str) -> int:
 def choose_cause(faults: Iterable[Fault | None]) -> Fault | None:
     """Return the fault that explains the others, None if there is none."""
     known = [each for each in faults if each is not None]
-    return min(known, key=lambda each: rank_code(each.code), default=None)
+    return min(known, key=lambda each: rank_symptom_code(each.code), default=None)

@@ -52,7 +52,7 @@ class ExactAvroSerializer(AvroSerializer):  # type: ignore[misc]  # its stubs ar
             _remember_or_clear_key(obj, ctx)
 
     def _write_message(self, obj: Any, ctx: Any) -> bytes:
-        subject = _find_subject(self, ctx, self._schema_name)
+        subject = _find_schema_subject(self, ctx, self._schema_name)
         latest = self._get_reader_schema(subject) if subject else None
         if latest is not None:
             schema_id = SchemaId(_KIND, latest.schema_id, latest.guid)
@@ -151,7 +151,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
 
     def _read_message(self, data: bytes, ctx: Any) -> Any:
         """Find the schema of a message and read it."""
-        subject = _find_subject(self, ctx, None)
+        subject = _find_schema_subject(self, ctx, None)
         schema_id = SchemaId(_KIND)
         payload = self._schema_id_deserializer(data, ctx, schema_id)
         written = self._get_writer_schema(schema_id, subject)
@@ -162,7 +162,7 @@ class ExactAvroDeserializer(AvroDeserializer):  # type: ignore[misc]  # its stub
             )
         writer = self._get_or_parse_schema(self._get_parsed_schema(written))
         if subject is None and isinstance(writer.parsed, dict):
-            subject = _find_subject(self, ctx, writer.parsed.get("name"))
+            subject = _find_schema_subject(self, ctx, writer.parsed.get("name"))
         latest = self._get_reader_schema(subject) if subject else None
         message = payload if isinstance(payload, bytes) else payload.read()
         if written.rule_set is not None and subject is not None:
@@ -244,7 +244,7 @@ def _remember_or_clear_key(key: Any, ctx: Any) -> None:
         clear_original_key()
 
 
-def _find_subject(serde: Any, ctx: Any, record_name: str | None) -> str | None:
+def _find_schema_subject(serde: Any, ctx: Any, record_name: str | None) -> str | None:
     """Return the subject that a serde's strategy names; None if it needs the record's name."""
     if ctx is None:
         return None

@@ -28,7 +28,7 @@ def read_number(data: bytes, at: int) -> tuple[int, NextIndex]:
     return (number >> 1) ^ -(number & 1), end
 
 
-def skip_long(data: bytes, at: int) -> int:
+def skip_long(data: bytes, at: int) -> NextIndex:
     """Return the index after a long, without decoding it."""
     last = at + _LONG_BYTES_MAX - 1
     while data[at] > 127:
@@ -38,7 +38,7 @@ def skip_long(data: bytes, at: int) -> int:
     return at + 1
 
 
-def skip_int(data: bytes, at: int) -> int:
+def skip_int(data: bytes, at: int) -> NextIndex:
     """Return the index after an int, of 32 bits."""
     number, end = _read_unsigned(data, at, _INT_BYTES_MAX)
     if number >= _INT_END:
@@ -46,7 +46,7 @@ def skip_int(data: bytes, at: int) -> int:
     return end
 
 
-def skip_sized(data: bytes, at: int) -> int:
+def skip_sized(data: bytes, at: int) -> NextIndex:
     """Return the index after text or bytes, which follow their length."""
     length, begin = read_number(data, at)
     if not 0 <= length <= len(data) - begin:

@@ -22,6 +22,8 @@ from uuid import UUID
 from coordinator.assignors.server.subscription import TopicPartitions
 
 KeepsAll: TypeAlias = bool
+ReceivingMembers: TypeAlias = set[int]
+ChangedMembers: TypeAlias = set[int]
 
 _MAX_ROUNDS = 16
 _NO_OWNER = -1
@@ -96,7 +98,7 @@ def _keep_assigned_partitions(
 
 def _assign_free_partitions(
     partition_owners: list[int], subscribers: list[int], loads: list[int]
-) -> set[int]:
+) -> ReceivingMembers:
     """Give each free partition of a topic to its least loaded subscriber; return the receivers."""
     receivers: set[int] = set()
     if _NO_OWNER not in partition_owners:
@@ -115,7 +117,7 @@ def _assign_free_partitions(
 
 def _balance_topic(
     partition_owners: list[int], subscribers: list[int], sizes: list[int]
-) -> set[int]:
+) -> ChangedMembers:
     """Move partitions of a topic to less loaded subscribers; return the members that changed.
 
     A load in one heap may be out of date by what happened through the other. That does no harm: who

@@ -26,6 +26,7 @@ from coordinator.assignors.subscriptions import (
 )
 
 MemberPartitionCount: TypeAlias = int
+RemainingPartitions: TypeAlias = list[TopicPartition]
 
 
 def assign_constrained(
@@ -90,7 +91,7 @@ class _QuotaDealer:
         for partition in near[quota:]:
             self._released[partition] = member
 
-    def deal_to_near_members(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
+    def deal_to_near_members(self, unassigned: Sequence[TopicPartition]) -> RemainingPartitions:
         """Deal partitions to near members with room in their quota; return those left over."""
         rest = []
         turn = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeAlias
 
 from coordinator.assignors.subscriptions import (
     Members,
@@ -12,6 +13,8 @@ from coordinator.assignors.subscriptions import (
     Topics,
     racks_affect_assignment,
 )
+
+ConsumerIndex: TypeAlias = int
 
 
 class RackInfo:
@@ -58,7 +61,7 @@ class RackInfo:
 
     def find_next_near(
         self, partition: TopicPartition, consumers: Sequence[str], first_index: int
-    ) -> int | None:
+    ) -> ConsumerIndex | None:
         """Return the index of the next consumer near the partition, or None if there is none.
 
         The search goes from `first_index` to the end, then from the beginning.

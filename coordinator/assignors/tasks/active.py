@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from coordinator.assignors.tasks.balancing import Units
+from coordinator.assignors.tasks.balancing import PlacementUnits
 from coordinator.assignors.tasks.pools import Pools, list_tasks
 from coordinator.assignors.tasks.replicas import PoolNumber, Replica
 
@@ -19,7 +19,7 @@ def choose_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, P
     """
     owners = map(pools.find_owner, list_tasks(pools.state.stateless_tasks, pools))
     ordered = list_tasks(tasks, pools)
-    units = Units(
+    units = PlacementUnits(
         pools.thread_counts,
         {},
         Counter(owner for owner in owners if owner is not None),
@@ -74,7 +74,7 @@ def place_stateful_where_caught_up(
     Otherwise it is another pool that is caught up, the owner before others; or, if there is none,
     the owner, or for a task without owner the pool with the least lag.
     """
-    units = Units(pools.thread_counts, {})
+    units = PlacementUnits(pools.thread_counts, {})
     waiting = []
     for task, target in targets.items():
         if pools.is_caught_up(task, target):
@@ -86,7 +86,9 @@ def place_stateful_where_caught_up(
     return {replica.task: pool for replica, pool in units.unit_of.items()}
 
 
-def _choose_stand_in_pool(task: str, target: PoolNumber, pools: Pools, units: Units) -> PoolNumber:
+def _choose_stand_in_pool(
+    task: str, target: PoolNumber, pools: Pools, units: PlacementUnits
+) -> PoolNumber:
     owner = pools.find_owner(task)
     caught_up = pools.find_caught_up(task)
     if owner is not None and (owner in caught_up or not caught_up):
@@ -110,7 +112,7 @@ def place_stateless(
     loads: dict[int, int] = {}
     for pool in stateful.values():
         loads[pool] = loads.get(pool, 0) + 1
-    units = Units(pools.thread_counts, loads)
+    units = PlacementUnits(pools.thread_counts, loads)
     homeless = []
     for task in list_tasks(tasks, pools):
         owner = pools.find_owner(task)

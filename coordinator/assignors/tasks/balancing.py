@@ -16,7 +16,7 @@ from typing import Any
 from coordinator.assignors.tasks.replicas import Replica
 
 
-class Units:
+class PlacementUnits:
     """Counts the replicas of units, which have so many threads each, and finds the least loaded."""
 
     def __init__(
@@ -75,10 +75,10 @@ class Units:
         Among the moves from the fullest units to the emptiest one, the one with the least rank is
         made; among equal ones the one that spreads sub-topologies best.
         """
-        while (move := self._find_move(can_move, rank_move)) is not None:
+        while (move := self._find_balancing_move(can_move, rank_move)) is not None:
             self.place_replica(*move)
 
-    def _find_move(
+    def _find_balancing_move(
         self,
         can_move: Callable[[Replica, int], bool],
         rank_move: Callable[[Replica, int], tuple[Any, ...]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from coordinator.assignors.tasks.balancing import Units
+from coordinator.assignors.tasks.balancing import PlacementUnits
 from coordinator.assignors.tasks.pools import Pools, list_tasks
 from coordinator.assignors.tasks.racks import RackAwareOptimizer
 from coordinator.assignors.tasks.replicas import PoolNumber, Replica
@@ -25,7 +25,7 @@ class StandbyTargets:
         self._active = active
         self._targets = targets
         self._pools = pools
-        self._units = Units(pools.thread_counts, Counter(targets.values()))
+        self._units = PlacementUnits(pools.thread_counts, Counter(targets.values()))
         self._standbys: dict[str, list[Replica]] = {task: [] for task in active}
 
     def choose_pools(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from coordinator.assignors.tasks.balancing import Units
+from coordinator.assignors.tasks.balancing import PlacementUnits
 from coordinator.assignors.tasks.pools import Pool, Pools
 from coordinator.assignors.tasks.replicas import Replica, partition_sort_key
 from coordinator.assignors.tasks.state import (
@@ -81,7 +81,7 @@ def _share_tasks(
     that nobody has goes to a member that owns little, which may have just restarted.
     """
     indexes = {member: index for index, member in enumerate(pool.members)}
-    units = Units(
+    units = PlacementUnits(
         dict.fromkeys(indexes.values(), 1),
         {indexes[m]: load for m, load in loads.items()},
         Counter(indexes[m] for m in state.owners.values() if m in indexes),

@@ -99,7 +99,7 @@ class _RoleChange:
             must_wait=not missing.isdisjoint(held_elsewhere),
         )
 
-    def grant_at_once(self, tasks: Iterable[TaskId]) -> set[TaskId]:
+    def grant_added_tasks(self, tasks: Iterable[TaskId]) -> set[TaskId]:
         """Move tasks from those added to those kept; return which those were."""
         granted = self.added.intersection(tasks)
         self.added -= granted
@@ -126,9 +126,9 @@ def _build_member_with_next_assignment(
     warmup = _RoleChange.between(
         assigned.warmup, target.warmup, _find_warmup_of_process(group, member, target.warmup)
     )
-    standby.grant_at_once(assigned.active)
-    standby.revoking -= warmup.grant_at_once(assigned.standby)
-    warmup.revoking -= standby.grant_at_once(assigned.warmup)
+    standby.grant_added_tasks(assigned.active)
+    standby.revoking -= warmup.grant_added_tasks(assigned.standby)
+    warmup.revoking -= standby.grant_added_tasks(assigned.warmup)
     standby.revoking -= target.active
     warmup.revoking -= target.active
     revoking = AssignedTasks(

@@ -14,6 +14,7 @@ is left alone. Kafka: `Cleaner.doClean`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from coordinator.log.batch import RecordBatch, iterate_batches, parse_header
 from coordinator.log.cleaner.batch_compaction import (
@@ -28,6 +29,8 @@ from coordinator.log.cleaner.offset_map_builder import try_add_batch_to_offset_m
 from coordinator.log.cleaner.steps import AsyncOperation, Steps
 from coordinator.log.partition import PartitionLog
 from coordinator.log.segment import LogSegment
+
+CleanedToOffset: TypeAlias = int
 
 _READ_BYTES = 64 << 10
 _WRITE_BYTES = 64 << 10
@@ -45,7 +48,7 @@ class LogCleaningAborted(Exception):
 
 def clean_log(
     partition: PartitionLog, section: CleanableSection, map_bytes_max: int, now_ms: int
-) -> Steps[int]:
+) -> Steps[CleanedToOffset]:
     """Clean a section of a log in steps, and return the offset up to which it is clean then.
 
     Raises: LogCleaningAborted; `CorruptBatch`, ValueError or IndexError where something in the log

@@ -55,7 +55,10 @@ def count_dead_letters(
     handlers: ExceptionHandlers, records: TopicRecords
 ) -> tuple[DeadLetterCount, ...]:
     """Count the dead letters in each topic that the handlers name, as of the cut of `records`."""
-    found = [_count_in_topic(topic, records) for topic in sorted({*handlers.dead_letter_topics()})]
+    found = [
+        _count_dead_letters_in_topic(topic, records)
+        for topic in sorted({*handlers.dead_letter_topics()})
+    ]
     for stage in Stage:
         if callable(handlers.handler_of(stage)):
             why = f"{stage}_handler is a function, which may choose any topic"
@@ -63,7 +66,7 @@ def count_dead_letters(
     return tuple(found)
 
 
-def _count_in_topic(topic: str, records: TopicRecords) -> DeadLetterCount:
+def _count_dead_letters_in_topic(topic: str, records: TopicRecords) -> DeadLetterCount:
     """Count the dead letters in a topic, or say why that can't be done."""
     try:
         ends, begins = (

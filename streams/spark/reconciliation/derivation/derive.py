@@ -152,7 +152,7 @@ def derive_accounts(
         for topic in sub.sources:
             found: SourceRecords | RefusalReason = "not all of its records are there"
             if topic in recomputed_partition_counts:
-                found = _recompute_topic(topic, written, read_in_transit)
+                found = _recompute_purged_topic(topic, written, read_in_transit)
             elif topic not in unknown_topics:
                 found = SourceRecords(_normalize_columns(read_topic(topic)))
             if isinstance(found, str):
@@ -194,7 +194,7 @@ def _normalize_columns(frame: DataFrame) -> DataFrame:
     )
 
 
-def _recompute_topic(
+def _recompute_purged_topic(
     topic: str,
     written: Mapping[str, DataFrame],
     read_in_transit: Callable[[str], DataFrame] | None,

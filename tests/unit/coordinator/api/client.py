@@ -190,7 +190,7 @@ def whole(answer: Answer) -> bytes:
     outgoing.add_pieces([answer] if isinstance(answer, bytes) else answer)
     data = b""
     while outgoing:
-        data += outgoing.pop_chunk_or_raise()
+        data += outgoing.pop_next_chunk()
     return data
 
 

@@ -38,24 +38,24 @@ def test_a_slice_is_read_piece_by_piece_and_no_sooner_than_it_is_taken(size: int
     data = FakeSlice(size)
     outgoing = SendBuffer()
     outgoing.add_pieces([b"head", data, b"tail"])
-    assert outgoing.pop_chunk_or_raise() == b"head"
+    assert outgoing.pop_next_chunk() == b"head"
     assert data.reads == []
     taken = b""
     while len(taken) < size:
-        piece = outgoing.pop_chunk_or_raise()
+        piece = outgoing.pop_next_chunk()
         assert 0 < len(piece) <= CHUNK_BYTES
         taken += piece
     assert taken == b"s" * size
     assert all(one[0] + one[1] == other[0] for one, other in pairwise(data.reads))
-    assert outgoing.pop_chunk_or_raise() == b"tail"
+    assert outgoing.pop_next_chunk() == b"tail"
     assert not outgoing
 
 
 def test_what_is_cleared_is_not_sent() -> None:
     outgoing = SendBuffer()
     outgoing.add_pieces([FakeSlice(CHUNK_BYTES + 1), b"tail"])
-    outgoing.pop_chunk_or_raise()
+    outgoing.pop_next_chunk()
     outgoing.drop_pieces()
     assert not outgoing
     outgoing.add_pieces([FakeSlice(1)])
-    assert outgoing.pop_chunk_or_raise() == b"s"
+    assert outgoing.pop_next_chunk() == b"s"

@@ -16,7 +16,7 @@ from streams import (
     serdes,
     topics,
 )
-from streams.commands.restorable_tasks import list_tasks
+from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.runtime.access.acls import (
     AclOperation,
     PatternType,
@@ -259,8 +259,8 @@ def test_rights_to_topics_of_a_pattern_go_by_their_prefix() -> None:
 def test_commands_list_the_tasks_of_topics_that_match() -> None:
     made = {"shop-n-changelog": 2, "shop-m-changelog": 2, "shop-m-repartition": 2}
     topology = counting().topology()
-    assert [task.name for task in list_tasks(topology, made)] == ["1_0", "1_1"]
-    tasks = list(list_tasks(topology, {**made, "orders-a": 2, "orders-b": 2}))
+    assert [task.name for task in list_restorable_tasks(topology, made)] == ["1_0", "1_1"]
+    tasks = list(list_restorable_tasks(topology, {**made, "orders-a": 2, "orders-b": 2}))
     assert [task.name for task in tasks] == ["0_0", "0_1", "1_0", "1_1"]
     assert [p.topic for p in tasks[0].partitions] == ["orders-a", "orders-b"]
 
