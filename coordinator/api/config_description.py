@@ -63,6 +63,8 @@ def describe_topic_configs(
     """Return all settings of a topic that has this configuration."""
     described = []
     for name, config in TOPIC_CONFIGS.items():
+        if config.is_internal and name not in configs:
+            continue
         synonyms = []
         if name in configs:
             synonyms.append(ConfigSynonym(name, configs[name], ConfigSource.TOPIC))

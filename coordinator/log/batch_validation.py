@@ -169,6 +169,9 @@ def _find_keyless_records(batch: RecordBatch) -> list[int]:
         if data[at + 1] & 1:
             found.append(index)
         at = end
+    if at != len(data):
+        # What follows the records that the header counts would be lost with the next compaction.
+        raise ValueError(f"{len(data) - at} bytes after the last of {batch.record_count} records")
     return found
 
 

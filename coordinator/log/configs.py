@@ -19,9 +19,13 @@ from coordinator.settings import INT32_MAX, INT64_MAX, ConfigType, Setting, vali
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig(Setting):
-    """Describes one topic configuration and names the broker setting that is its default."""
+    """Describes one topic configuration and names the broker setting that is its default.
+
+    `is_internal`: it is for tests, and described only for a topic that has it.
+    """
 
     from_broker: str | None = None
+    is_internal: bool = False
 
     @property
     def broker_field(self) -> str | None:
@@ -42,6 +46,7 @@ _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _FALSE = TopicConfig(ConfigType.BOOLEAN, "false")
 _REPLICAS = TopicConfig(ConfigType.LIST, "", is_replica_list=True)
 _TIERED = TopicConfig(ConfigType.LONG, "-2", -2)
+_SEGMENT_BYTES_MIN = 1 << 20  # from Kafka 4.0 on (KIP-1030)
 
 TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "cleanup.policy": _create_config_like_broker_setting("log.cleanup.policy"),
@@ -64,6 +69,8 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "flush.ms": _create_config_like_broker_setting("log.flush.interval.ms"),
     "follower.replication.throttled.replicas": _REPLICAS,
     "index.interval.bytes": _create_config_like_broker_setting("log.index.interval.bytes"),
+    # A smaller segment than `segment.bytes` may have, in place of it: Kafka's way for tests.
+    "internal.segment.bytes": TopicConfig(ConfigType.INT, "", 14, INT32_MAX, is_internal=True),
     "leader.replication.throttled.replicas": _REPLICAS,
     "local.retention.bytes": replace(_TIERED, from_broker="log.local.retention.bytes"),
     "local.retention.ms": replace(_TIERED, from_broker="log.local.retention.ms"),
@@ -106,7 +113,9 @@ TOPIC_CONFIGS: Mapping[str, TopicConfig] = {
     "remote.storage.enable": _FALSE,
     "retention.bytes": _create_config_like_broker_setting("log.retention.bytes"),
     "retention.ms": _create_config_like_broker_setting("log.retention.ms"),
-    "segment.bytes": _create_config_like_broker_setting("log.segment.bytes"),
+    "segment.bytes": replace(
+        _create_config_like_broker_setting("log.segment.bytes"), low=_SEGMENT_BYTES_MIN
+    ),
     "segment.index.bytes": _create_config_like_broker_setting("log.index.size.max.bytes"),
     "segment.jitter.ms": _create_config_like_broker_setting("log.roll.jitter.ms"),
     "segment.ms": _create_config_like_broker_setting("log.roll.ms"),
@@ -177,7 +186,7 @@ def build_log_settings(configs: Mapping[str, str], broker_config: BrokerConfig) 
     if "compact" in policy:  # the active segment is never cleaned, so it has to roll in time
         segment_ms = min(segment_ms, int(config_value("max.compaction.lag.ms")))
     return LogSettings(
-        segment_bytes=int(config_value("segment.bytes")),
+        segment_bytes=int(config_value("internal.segment.bytes") or config_value("segment.bytes")),
         segment_ms=segment_ms,
         segment_index_bytes=int(config_value("segment.index.bytes")),
         is_deleted="delete" in policy,

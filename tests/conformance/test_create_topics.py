@@ -217,6 +217,16 @@ def configured(**configs: str | None) -> dict[str, Any]:
             "Invalid value -2 for configuration retention.ms: Value must be at least -1",
         ),
         (
+            configured(segment_bytes="1048575"),
+            Code.INVALID_CONFIG,
+            "Invalid value 1048575 for configuration segment.bytes: Value must be at least 1048576",
+        ),
+        (
+            configured(internal_segment_bytes="few"),
+            Code.INVALID_CONFIG,
+            "Invalid value few for configuration internal.segment.bytes: Not a number of type INT",
+        ),
+        (
             configured(min_compaction_lag_ms="100", max_compaction_lag_ms="10"),
             Code.INVALID_CONFIG,
             (

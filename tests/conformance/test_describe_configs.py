@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from coordinator.errors import Code
 from tests.brokers import Broker
+from tests.conformance.calls import create_topic
 from tests.conformance.configs import (
     BROKER,
     BROKER_LOGGER,
@@ -122,6 +125,21 @@ def test_an_empty_list_of_names_means_all_and_synonyms_come_only_if_asked_for(
     [result] = describe(client, (TOPIC, topic), keys=[], synonyms=False)
     assert len(result["configs"]) == 37
     assert not any(config["synonyms"] for config in result["configs"])
+
+
+def test_an_internal_setting_is_described_for_a_topic_that_has_it(
+    client: Client, unique: Callable[[str], str]
+) -> None:
+    name, key = unique("topic"), "internal.segment.bytes"
+    create_topic(client, name, configs={key: "1000"})
+    [result] = describe(client, (TOPIC, name), keys=[key, "segment.bytes"])
+    assert {each["name"]: (each["value"], each["synonyms"]) for each in result["configs"]} == {
+        key: ("1000", [{"name": key, "value": "1000", "source": 1}]),
+        "segment.bytes": (
+            "1073741824",
+            [{"name": "log.segment.bytes", "value": "1073741824", "source": DEFAULT}],
+        ),
+    }
 
 
 MALFORMED = (

@@ -156,3 +156,21 @@ def test_a_record_without_a_key_is_refused_by_a_compacted_topic(
     assert [each.batch_index for each in answer.record_errors] == [1, 3]
     assert answer.error_message
     assert produce(client, name, batches.encode(keyed, (b"", b""))).error_code == Code.NONE
+
+
+@pytest.mark.parametrize("compression", [CompressionType.NONE, CompressionType.GZIP])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_compacted_topic_refuses_a_batch_with_another_number_of_records_than_it_states(
+    client: Client, unique: Callable[[str], str], count: int, compression: CompressionType
+) -> None:
+    name = unique("compacted")
+    create_topic(client, name, configs={"cleanup.policy": "compact"})
+    data = batches.encode((b"a", b"1"), (b"b", b"2"))
+    if compression:
+        body = bytes(compress_records(compression, data[61:]))
+        data = patched(21, ">h", compression, data=data[:61] + body)
+        data = patched(8, ">i", len(data) - 12, data=data)
+    data = patched(23, ">i", count - 1, data=patched(57, ">i", count, data=data))
+    answer = produce(client, name, data)
+    assert (answer.error_code, answer.base_offset) == (Code.INVALID_RECORD, -1)
+    assert end_offset(client, name) == 0

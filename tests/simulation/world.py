@@ -37,7 +37,7 @@ TOPICS = {"input": 2, "output": 2, "table": 2}
 COMPACTED = {"latest": 1}
 COMPACTED_SOON = {
     "cleanup.policy": "compact",
-    "segment.bytes": "500",
+    "internal.segment.bytes": "500",
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "500",
     "file.delete.delay.ms": "300",

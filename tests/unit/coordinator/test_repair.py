@@ -109,7 +109,7 @@ def written(tmp_path: Path) -> Client:
     """Write batches to topics `t` and `other`, with two in a segment of `t`."""
     client = Client(tmp_path)
     size = len(batch(b"0"))
-    client.create("t", segment_bytes=str(2 * size))
+    client.create("t", internal_segment_bytes=str(2 * size))
     client.create("other")
     for topic in ("t", "other"):
         for value in range(COUNT):
@@ -273,7 +273,7 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     client = Client(tmp_path)
     client.create("other")
     client.broker.topics.save_and_replace_configs(
-        GROUP_TOPIC, {"cleanup.policy": "compact", "segment.bytes": "300"}
+        GROUP_TOPIC, {"cleanup.policy": "compact", "internal.segment.bytes": "300"}
     )
     for offset in range(10):
         commit(client, "a", offset)
@@ -289,7 +289,8 @@ def test_nothing_is_compacted_or_removed_in_the_log_of_a_failed_shard(tmp_path: 
     assert shard(client.broker, GROUP_TOPIC) is CoordinatorState.FAILED
     assert client.broker.cleaner.clean_regardless_of_ratio() == 0
     client.broker.topics.save_and_replace_configs(
-        GROUP_TOPIC, {"cleanup.policy": "delete", "retention.bytes": "0", "segment.bytes": "300"}
+        GROUP_TOPIC,
+        {"cleanup.policy": "delete", "retention.bytes": "0", "internal.segment.bytes": "300"},
     )
     log = client.partition(GROUP_TOPIC)
     log.remove_expired_segments()

@@ -114,7 +114,7 @@ def test_more_bytes_than_an_answer_may_have_are_not_waited_for(tmp_path: Path) -
 def test_what_lies_in_a_full_segment_is_given_without_waiting_for_more(tmp_path: Path) -> None:
     async def scenario() -> None:
         client = Client(tmp_path)
-        client.create("t", segment_bytes="100")
+        client.create("t", internal_segment_bytes="100")
         for value in (b"a", b"b"):
             client.produce("t", batch(value))
         request = fetch(wanted(0), max_wait=MAX_WAIT_MS, min_bytes=10_000)

@@ -20,7 +20,7 @@ MINUTE_MS = 60_000
 
 def log_of(ages_min: list[int], **configs: str) -> PartitionLog:
     """Return a log of one batch a segment with ages in minutes; the last segment is active."""
-    log = World(MemoryDisk()).create(configs={"segment.bytes": "80", **configs})
+    log = World(MemoryDisk()).create(configs={"internal.segment.bytes": "80", **configs})
     for age in ages_min:
         data = encode_batch([(b"k", b"v")], timestamp_ms=NOW_MS - age * MINUTE_MS)
         log.append_produced(parse_header(data))

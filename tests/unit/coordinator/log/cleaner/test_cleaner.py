@@ -90,7 +90,7 @@ def test_segments_become_fewer_and_what_was_cleaned_survives_crashes() -> None:
 
 def test_nothing_else_waits_for_longer_than_a_slice() -> None:
     world = World(MemoryDisk(), log_cleaner_backoff_ms=0)
-    log = filled(world, count=2_000, keys=2_000, **{"segment.bytes": "20000"})
+    log = filled(world, count=2_000, keys=2_000, **{"internal.segment.bytes": "20000"})
     world.cleaner.start_cleaning()
     turns = 0
     while not read_first_dirty_offsets(world.disk, DATA):

@@ -21,7 +21,11 @@ from tests.unit.coordinator.fakes import FakeClock
 from tests.unit.coordinator.log.logs import AtOnce
 
 DATA = Path("/data")
-CONFIGS = {"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0.01"}
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "400",
+    "min.cleanable.dirty.ratio": "0.01",
+}
 PID = 7
 
 
