@@ -94,7 +94,7 @@ def change_size_bytes(change: ChangeFields) -> int:
 def encode_change(change: ChangeFields) -> bytes:
     """Encode a buffered change in the layout that the module describes."""
     prior, old, new, (timestamp_ms, offset, partition, topic, headers) = change
-    encoded = _pack_times(timestamp_ms, offset) + _encode_place(topic, partition, len(headers))
+    encoded = _pack_times(timestamp_ms, offset) + _encode_origin(topic, partition, len(headers))
     for name, value in headers:
         encoded += _encode_with_size(name.encode()) + _encode_with_size(value)
     encoded += _NO_VALUE if prior is None else _pack_int(len(prior)) + prior
@@ -106,7 +106,7 @@ def encode_change(change: ChangeFields) -> bytes:
 
 
 @lru_cache(_PLACES_MAX)
-def _encode_place(topic: str, partition: int, header_count: int) -> bytes:
+def _encode_origin(topic: str, partition: int, header_count: int) -> bytes:
     """Encode a record's topic, partition and number of headers, which follow a change's times."""
     return _encode_with_size(topic.encode()) + _pack_int(partition) + _pack_int(header_count)
 

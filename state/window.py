@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from state.cache import ObjectCache
 from state.drained_writes import create_write_after_drain_error
@@ -36,6 +36,9 @@ from state.stored_value import get_entry_timestamp_ms
 from state.transaction import raise_no_record
 from state.windowed import Windowed
 
+IsStored: TypeAlias = bool
+"""True unless the window has expired."""
+
 V = TypeVar("V")
 
 _AFFIXES_MAX = 256
@@ -66,7 +69,7 @@ class WindowStore(SegmentedStore[V]):
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
-    ) -> bool:
+    ) -> IsStored:
         """Set the value of `key` in the window that starts then, unless the window has expired.
 
         None deletes the value. Returns whether the window is live; `dropped` counts one that has

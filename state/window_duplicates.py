@@ -18,7 +18,7 @@ from state.state_serdes import StateSerdes, StoreCodecs
 from state.store import ChangelogEntry, StoreDisk
 from state.store_checkpoint import StoreCheckpoint
 from state.transaction import raise_no_record
-from state.window import WindowStore
+from state.window import IsStored, WindowStore
 from state.windowed import Windowed
 
 V = TypeVar("V")
@@ -66,7 +66,7 @@ class DuplicatesWindowStore(WindowStore[V]):
 
     def put(
         self, key: Any, value: V | None, window_start_ms: int, timestamp_ms: int | None = None
-    ) -> bool:
+    ) -> IsStored:
         """Add a value of `key` to the window that starts then, unless the window has expired.
 
         None adds nothing. Returns whether the window is live; `dropped` counts one that has

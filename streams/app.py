@@ -314,7 +314,7 @@ class App(QueryRegistration):
         with OwnBroker(self.config, self.application_id) as broker:
             launch = self._create_launch(restore_listener, state_listener)
             running = start_worker_threads(launch, is_given_up=is_given_up)
-            broker.note_use()
+            broker.note_broker_use()
         return OPEN_APPLICATIONS.add_application(running) if handle_signals else running
 
     def run(

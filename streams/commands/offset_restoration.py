@@ -30,7 +30,7 @@ from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
     has_changelog_positions,
-    has_metadata_of_streams,
+    is_streams_metadata,
 )
 from streams.runtime.offsets.offset_refusals import (
     explain_accepted_loss,
@@ -163,7 +163,7 @@ class Restoration:
         """Return whether something is there that the application has read or written."""
         inputs = {p for task in self._tasks for p in task.partitions}
         texts = [self._committed[p].metadata for p in inputs if p in self._committed]
-        if not all(decode_metadata(t).is_reset for t in texts if has_metadata_of_streams(t)):
+        if not all(decode_metadata(t).is_reset for t in texts if is_streams_metadata(t)):
             return True
         own = {p for p in inputs if p.topic in self._topology.repartition_topics}
         own |= {p for task in self._tasks for p in task.changelogs.values()}
@@ -287,7 +287,7 @@ class Restoration:
         if None not in (named, now):
             return named != now
         return not any(
-            p.topic == partition.topic and has_metadata_of_streams(held.metadata)
+            p.topic == partition.topic and is_streams_metadata(held.metadata)
             for p, held in self._committed.items()
         )
 
@@ -308,7 +308,7 @@ class Restoration:
             )
         if partition in self._former_partitions:
             return "of another topic of the same name, which was deleted and created again"
-        is_own = has_metadata_of_streams(committed_offset.metadata)
+        is_own = is_streams_metadata(committed_offset.metadata)
         if not task.changelogs:
             return None if is_own or not self._may_have_derived_state(task) else "set by a tool"
         # At least once a changelog may be ahead, so positions are not compared.
@@ -351,7 +351,7 @@ class Restoration:
         committed other partitions of the topic, or topics that it does not read any more and whose
         place this one takes.
         """
-        own = {p: h for p, h in self._committed.items() if has_metadata_of_streams(h.metadata)}
+        own = {p: h for p, h in self._committed.items() if is_streams_metadata(h.metadata)}
         if any(p.topic == partition.topic for p in own):
             return True
         former = [

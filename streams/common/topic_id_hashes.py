@@ -16,7 +16,7 @@ def hash_topic_ids(topic_ids: Mapping[str, str]) -> dict[str, int]:
     return {topic: hash_topic_id(text) for topic, text in topic_ids.items() if text != _ZERO_ID}
 
 
-def hash_known_topic_id(topic_id: str) -> int | None:
+def hash_topic_id_or_none(topic_id: str) -> int | None:
     """Return the hash of a topic's id; None for the one that a broker without topic ids gives."""
     return None if topic_id == _ZERO_ID else hash_topic_id(topic_id)
 

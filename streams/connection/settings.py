@@ -18,9 +18,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.errors import ConfigError
+
+_Fault: TypeAlias = str
+"""Text that says what is wrong with a value; empty if nothing is."""
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -252,7 +255,7 @@ def _read_settings(given: Mapping[str, Any], settings: ConnectionSettings) -> It
             yield f"give {name.removesuffix(FILE_SUFFIX)} or {name}"
 
 
-def _read_value(name: str, value: Any) -> tuple[Any, str]:
+def _read_value(name: str, value: Any) -> tuple[Any, _Fault]:
     """Return a value as librdkafka reads it from text, and what is wrong with it, without it.
 
     The function of `oauth_cb` stays as it is.

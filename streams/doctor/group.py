@@ -16,7 +16,7 @@ from streams.doctor.findings import (
 from streams.doctor.topics import name_partitions
 from streams.membership.application_group import STREAMS
 from streams.monitoring.group_report import STABLE, GroupReport, MemberReport
-from streams.runtime.offsets.offset_metadata import has_metadata_of_streams
+from streams.runtime.offsets.offset_metadata import is_streams_metadata
 
 FOREIGN = "members of others"
 _CLASSIC = "classic"
@@ -166,7 +166,7 @@ def check_committed_offsets(
     foreign = [
         str(partition)
         for partition, held in sorted(committed.items())
-        if not has_metadata_of_streams(held.metadata)
+        if not is_streams_metadata(held.metadata)
     ]
     if foreign:
         yield create_error_finding(

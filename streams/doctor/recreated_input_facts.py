@@ -21,7 +21,7 @@ from streams.doctor.recreated_inputs import (
 )
 from streams.errors import ConfigError
 from streams.membership.group_offsets import fetch_group_offsets
-from streams.runtime.offsets.offset_refusals import OffsetsLeft, find_offsets_left
+from streams.runtime.offsets.offset_refusals import RemainingOffsets, find_remaining_offsets
 from streams.runtime.offsets.topic_ids import fetch_topic_id_hashes
 
 _MS_PER_MINUTE = 60_000
@@ -108,12 +108,14 @@ def _find_inputs_without_offset(facts: ApplicationFacts) -> Collection[Partition
     ]
 
 
-def _find_remaining_offsets(facts: ApplicationFacts, lost: Collection[Partition]) -> OffsetsLeft:
+def _find_remaining_offsets(
+    facts: ApplicationFacts, lost: Collection[Partition]
+) -> RemainingOffsets:
     """Return what the group still has; not empty, as of a deleted topic, where none can expire.
 
     Where the state here is younger than brokers keep offsets, these have not expired.
     """
-    left = find_offsets_left(lost, facts.committed())
+    left = find_remaining_offsets(lost, facts.committed())
     if not lost or not left.is_empty:
         return left
     minutes = find_least_setting(facts.cluster.broker_settings(), "offsets.retention.minutes")
@@ -121,7 +123,7 @@ def _find_remaining_offsets(facts: ApplicationFacts, lost: Collection[Partition]
     if minutes is None or not any(written):
         return left
     age_ms = facts.cluster.now_ms - max(written)
-    return OffsetsLeft(age_ms > minutes * _MS_PER_MINUTE, left.kept_topics)
+    return RemainingOffsets(age_ms > minutes * _MS_PER_MINUTE, left.kept_topics)
 
 
 def _find_orphaned_changelogs(facts: ApplicationFacts) -> list[str]:

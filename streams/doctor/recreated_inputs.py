@@ -26,7 +26,7 @@ from streams.doctor.findings import (
 )
 from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.offsets.offset_refusals import (
-    OffsetsLeft,
+    RemainingOffsets,
     describe_missing_offsets,
     explain_lost_between_steps,
     suggest_new_topics,
@@ -50,7 +50,7 @@ class InputIdentity:
     group: str
     recreated: Collection[str]
     lost: Collection[Partition]
-    left: OffsetsLeft
+    left: RemainingOffsets
     internal: Collection[str]
     counts: Mapping[str, int]
     former_counts: Mapping[str, int] = field(default_factory=dict)

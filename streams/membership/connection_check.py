@@ -31,7 +31,7 @@ ApiVersions: TypeAlias = Mapping[int, int]
 
 log = logging.getLogger(__name__)
 
-_Told = tuple[Sequence[Address], Mapping[int, int]]
+_BrokersAndApiVersions = tuple[Sequence[Address], Mapping[int, int]]
 """The addresses of all brokers, and the highest version of each API, as one broker tells them."""
 _METADATA_API_KEY, _METADATA_VERSION = 3, 4
 _CLIENT_ID = "millrace"
@@ -151,14 +151,14 @@ def explain_refusing_brokers(
 
 def _fetch_from_each_broker(
     addresses: Sequence[Address], security: ConnectionSecurity, timeout_s: float
-) -> Iterator[tuple[Address, _Told | Exception]]:
+) -> Iterator[tuple[Address, _BrokersAndApiVersions | Exception]]:
     """Ask brokers at the same time for those of the cluster; yield what each of them tells.
 
     Ends when all have answered or the time is over. An error is yielded in place of the answer.
     """
     deadline_s = time.monotonic() + timeout_s
     waiting = deque(addresses)
-    answers: SimpleQueue[tuple[Address, _Told | Exception]] = SimpleQueue()
+    answers: SimpleQueue[tuple[Address, _BrokersAndApiVersions | Exception]] = SimpleQueue()
 
     def ask_waiting() -> None:
         while True:
@@ -170,7 +170,7 @@ def _fetch_from_each_broker(
                 answers.put(
                     (
                         address,
-                        _fetch_broker_addresses(address, security, _seconds_until(deadline_s)),
+                        _fetch_brokers_and_versions(address, security, _seconds_until(deadline_s)),
                     )
                 )
             except Exception as error:
@@ -193,9 +193,9 @@ def _seconds_until(deadline_s: float) -> float:
     return max(deadline_s - time.monotonic(), 0.0)
 
 
-def _fetch_broker_addresses(
+def _fetch_brokers_and_versions(
     address: Address, security: ConnectionSecurity, timeout_s: float
-) -> _Told:
+) -> _BrokersAndApiVersions:
     """Ask a broker for the addresses of all: before SASL a broker answers ApiVersions only.
 
     Raises ConnectionLost, AuthenticationError.

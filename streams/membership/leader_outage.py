@@ -166,7 +166,7 @@ class LeaderOutage:
 
     def watch_until_stopped(self, stop: Event) -> None:
         """Look at the leaders every five seconds, more often while a partition is away."""
-        watch = _Watch(self._open_connection)
+        watch = _WatchConnection(self._open_connection)
         next_look_s = self._host.monotonic_s() + _LOOK_INTERVAL_S
         self._is_watched = True
         try:
@@ -187,7 +187,7 @@ class LeaderOutage:
             self._is_watched = False
             watch.close()
 
-    def _check_leaders_once(self, watch: _Watch) -> None:
+    def _check_leaders_once(self, watch: _WatchConnection) -> None:
         """Connect to all leaders, and log those that are away for longer than an election takes."""
         connection = watch.ensure_connection()
         try:
@@ -259,7 +259,7 @@ class LeaderOutage:
             log.warning("still %s", self.describe_outage())
 
 
-class _Watch:
+class _WatchConnection:
     """Holds the connection over which leaders are looked at, and opens it again once it is lost."""
 
     def __init__(self, open_connection: OpenConnection) -> None:

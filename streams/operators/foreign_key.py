@@ -88,7 +88,7 @@ def send_subscriptions(
         hash_row = hasher.hash_row
         for topic in row_topics:
             # Other joins of the same table hash the same rows: they find what the first computes.
-            context.value_previews.setdefault(topic, hasher.preview_values)
+            context.value_previews.setdefault(topic, hasher.hash_values_ahead)
         is_versioned = view.is_versioned
         requests_for = list_left_join_requests if is_left_join else list_inner_join_requests
 

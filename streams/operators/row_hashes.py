@@ -31,7 +31,7 @@ class RowHasher:
         self._last_row = row_bytes
         return row_hash
 
-    def preview_values(self, values: Collection[bytes]) -> None:
+    def hash_values_ahead(self, values: Collection[bytes]) -> None:
         """Hash values together, the rows of which will be hashed next, if that is likely to help.
 
         It is if the last row was written with the bytes of one of the values before these. With a

@@ -93,7 +93,7 @@ def _run_worker_in_process(
         signals.cancel_shutdown_limit()
         return
     if not stop.is_made:
-        broker.note_use()
+        broker.note_broker_use()
     while not stop.wait_until_made(_STOP_CHECK_S):
         if running.state == "ERROR" or is_abandoned():
             break

@@ -85,12 +85,12 @@ def choose_group_protocol(
             session_ms = fetch_group_session_or_own_ms(
                 connection, group_id, config.session_timeout_ms
             )
-            has_standbys_there = _matches_group_standby_count(connection, config, group_id)
+            matches_standby_count = _matches_group_standby_count(connection, config, group_id)
     except ConnectionLost as error:
         raise BrokerUnavailable(
             f"group_protocol={config.group_protocol!r} can't be checked: {error}"
         ) from error
-    _warn_of_unused_settings(config, group_id, session_ms, has_standbys_there)
+    _warn_of_unused_settings(config, group_id, session_ms, matches_standby_count)
     # A group that has a longer session may get Kafka's default again at any time.
     bound_ms = min(session_ms, STREAMS_SESSION_MS)
     return config.model_copy(
@@ -169,7 +169,7 @@ def _matches_group_standby_count(
 
 
 def _warn_of_unused_settings(
-    config: StreamsConfig, group_id: str, session_ms: int, has_standbys_there: bool
+    config: StreamsConfig, group_id: str, session_ms: int, matches_standby_count: bool
 ) -> None:
     """Warn of settings that differ from their defaults, and that the broker decides instead.
 
@@ -183,7 +183,7 @@ def _warn_of_unused_settings(
     }
     if config.session_timeout_ms == session_ms:
         changed.discard("session_timeout_ms")
-    if has_standbys_there:
+    if matches_standby_count:
         changed.discard("num_standby_replicas")
     given = [
         f"{setting}={getattr(config, name)}"

@@ -62,7 +62,7 @@ class OwnBroker:
                 fcntl.flock(lock, fcntl.LOCK_SH)
                 self._use = open_memory_file("millrace-broker-use")
                 if is_broker_alive(directory):
-                    self.note_use()
+                    self.note_broker_use()
                 self._lock = lock
         return self
 
@@ -76,19 +76,19 @@ class OwnBroker:
         if self._lock is None:
             return
         try:
-            if not os.fstat(self._use).st_size and self._try_keep_others_out(self._lock):
+            if not os.fstat(self._use).st_size and self._try_lock_out_other_runs(self._lock):
                 self._stop_broker_if_running()
         finally:
             os.close(self._lock)
             os.close(self._use)
             self._lock = None
 
-    def note_use(self) -> None:
+    def note_broker_use(self) -> None:
         """Note that a worker or another run uses the broker, which is then left running."""
         if self._use >= 0:
             os.pwrite(self._use, b"1", 0)
 
-    def _try_keep_others_out(self, lock: int) -> bool:
+    def _try_lock_out_other_runs(self, lock: int) -> bool:
         """Return whether no other run has this state directory, and keep others out if so."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,7 +15,7 @@ from streams.common.addresses import Address
 _ROW_GAP_S = 60.0
 
 
-class _Row(NamedTuple):
+class _RefusalSpan(NamedTuple):
     """Represents refusals one after another, by the monotonic times of the first and the last.
 
     `version` is that of the security that is refused.
@@ -31,14 +31,14 @@ class RefusalTimes:
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
-        self._rows: dict[Address, _Row] = {}
+        self._rows: dict[Address, _RefusalSpan] = {}
 
     def note_refusal_and_measure_s(self, address: Address, version: int) -> float:
         """Note a refusal of the security of a version; return for how many seconds it has held."""
         now_s = self._monotonic_s()
         row = self._rows.get(address)
         if row is None or row.version != version or now_s - row.last_s > _ROW_GAP_S:
-            row = _Row(version, now_s, now_s)
+            row = _RefusalSpan(version, now_s, now_s)
         self._rows[address] = row._replace(last_s=now_s)
         return now_s - row.first_s
 

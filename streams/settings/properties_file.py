@@ -30,7 +30,7 @@ import logging
 import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from streams.connection.settings import is_security_setting
 from streams.errors import ConfigError
@@ -50,6 +50,8 @@ from streams.settings.kafka_streams_settings import (
     move_dead_letter_topic_to_handlers,
     rename_settings,
 )
+
+_Rank: TypeAlias = tuple[bool, int]
 
 log = logging.getLogger(__name__)
 
@@ -292,7 +294,7 @@ def _refuse_setting_of_clients(name: str) -> None:
         raise ValueError(f"there is no such setting here: {REFUSED_OF_CLIENTS[name]}")
 
 
-def _rank_setting(name: str) -> tuple[bool, int]:
+def _rank_setting(name: str) -> _Rank:
     """Return a key that is larger for properties which go over others, by their prefixes."""
     return name.startswith((*_CLIENT_PREFIXES, _ADMIN_PREFIX)), _rank_prefix(name)
 

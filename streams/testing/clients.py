@@ -106,7 +106,7 @@ class InMemoryConsumer:
             if p in self._positions and p not in self._unread
         }
 
-    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def get_last_fetched_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the high watermark of each partition."""
         return {each: self._cluster.logs[each].high_watermark for each in partitions}
 
@@ -378,7 +378,7 @@ class InMemoryAdmin:
         """Return the end offset of each partition, at once."""
         return {p: self._cluster.logs[p].high_watermark for p in partitions}
 
-    fetch_known_latest_offsets = fetch_latest_offsets
+    fetch_available_latest_offsets = fetch_latest_offsets
 
     def fetch_last_stable_offsets(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
         return {p: self._cluster.logs[p].last_stable_offset for p in partitions}

@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from typing import TypeAlias
 
 from streams.common.message_headers import Header, TypeAndTimestampMs
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
+
+ReadUpTo: TypeAlias = int
+"""Offset of the record that was found; without one, the end of what is committed."""
 
 Headers = Sequence[Header]
 _CREATE_TIME = 1
@@ -128,7 +132,7 @@ class InMemoryLog:
         """Note that a transaction has ended: it no longer holds the last stable offset back."""
         self._open.pop(transaction, None)
 
-    def find_first_committed(self, position: int) -> tuple[Message | None, int]:
+    def find_first_committed(self, position: int) -> tuple[Message | None, ReadUpTo]:
         """Return the first committed record from `position` on, with its offset.
 
         None, and the end of what can be read, if there is none.

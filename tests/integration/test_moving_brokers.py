@@ -64,7 +64,7 @@ CALLS = {
     "known ends": Call(
         "ListOffsets",
         LEADER_ERRORS,
-        lambda c: dict(c.admin.fetch_known_latest_offsets([LINES], 10.0))[LINES],
+        lambda c: dict(c.admin.fetch_available_latest_offsets([LINES], 10.0))[LINES],
     ),
     "deletion of records": Call(
         "DeleteRecords", LEADER_ERRORS[:1], lambda c: c.admin.delete_records({LINES: 1})

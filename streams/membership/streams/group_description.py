@@ -46,7 +46,7 @@ def describe_streams_group(
         group.group_state,
         int(group.group_epoch),
         int(group.assignment_epoch),
-        tuple(_read_member(each) for each in group.members),
+        tuple(_to_member_description(each) for each in group.members),
         {
             int(each.subtopology_id): frozenset(
                 (
@@ -78,7 +78,7 @@ def describe_streams_member(
     return next((each for each in members if each.member_id == member_id), None)
 
 
-def _read_member(member: Any) -> StreamsMemberDescription:
+def _to_member_description(member: Any) -> StreamsMemberDescription:
     """Convert a member of a group."""
     endpoint = member.user_endpoint
     return StreamsMemberDescription(
@@ -88,12 +88,12 @@ def _read_member(member: Any) -> StreamsMemberDescription:
         member.client_host,
         "" if endpoint is None else format_address((endpoint.host, int(endpoint.port))),
         {tag.key: tag.value for tag in member.client_tags},
-        _read_roles(member.assignment),
-        _read_roles(member.target_assignment),
+        _to_tasks_by_role(member.assignment),
+        _to_tasks_by_role(member.target_assignment),
     )
 
 
-def _read_roles(assignment: Any) -> TasksByRole:
+def _to_tasks_by_role(assignment: Any) -> TasksByRole:
     """Return the tasks of an assignment by their roles."""
     return TasksByRole(
         *(

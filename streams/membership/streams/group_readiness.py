@@ -62,12 +62,12 @@ class GroupReadiness:
     def update_statuses_and_log(self, statuses: Sequence[GroupStatus], *, has_tasks: bool) -> None:
         """Note the group statuses of a heartbeat answer, and log once those that need a person."""
         self._had_tasks = self._had_tasks or has_tasks
-        self._warn_of_passing(explain_passing_statuses(self._group_id, statuses))
+        self._warn_of_passing_statuses(explain_passing_statuses(self._group_id, statuses))
         is_repeated = tuple(statuses) == self._statuses
         if {each.code for each in statuses} != {each.code for each in self._statuses}:
             self._since_s, self.reason = None, ""  # of topics that are no longer what is missing
         self._statuses = tuple(statuses)
-        lasting = self._explain_lasting()
+        lasting = self._explain_missing_topics()
         if not lasting:
             self._since_s, self.reason = None, ""
             return
@@ -91,11 +91,11 @@ class GroupReadiness:
             raise StreamsError(fatal)
         if self._since_s is not None and self._is_overdue(self._since_s, self._give_up_ms / 1000):
             raise StreamsError(
-                f"{self._explain_lasting()} (it has been so for {self._give_up_ms} ms, "
+                f"{self._explain_missing_topics()} (it has been so for {self._give_up_ms} ms, "
                 "task_timeout_ms)"
             )
 
-    def _explain_lasting(self) -> str:
+    def _explain_missing_topics(self) -> str:
         """Return the message for topics that are missing; empty if none is."""
         return explain_lasting_status(
             self._group_id,
@@ -104,7 +104,7 @@ class GroupReadiness:
             partition_counts=self._partition_counts,
         )
 
-    def _warn_of_passing(self, told: str) -> None:
+    def _warn_of_passing_statuses(self, told: str) -> None:
         """Log statuses that end no thread when two answers in a row have them."""
         if told != self._passing_told:
             self._passing_told, self._passing_warned = told, ""

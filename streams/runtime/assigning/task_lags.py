@@ -76,7 +76,7 @@ def fetch_end_offset_sums(
     """
     ending = [p for partitions in changelogs.ending.values() for p in partitions]
     committed = [p for partitions in changelogs.committed.values() for p in partitions]
-    ends = admin.fetch_known_latest_offsets(ending, _TIMEOUT_S) if ending else {}
+    ends = admin.fetch_available_latest_offsets(ending, _TIMEOUT_S) if ending else {}
     unknown = set(ending) - ends.keys()
     if committed:
         offsets = fetch_committed(committed).offsets

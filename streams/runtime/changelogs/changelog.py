@@ -41,7 +41,7 @@ from typing import NamedTuple
 
 from state.store_checkpoint import StoreCheckpoint
 from streams.command_lines import format_command
-from streams.common.topic_id_hashes import hash_known_topic_id
+from streams.common.topic_id_hashes import hash_topic_id_or_none
 from streams.common.topic_partitions import Partition
 from streams.errors import PositionRefused
 
@@ -219,7 +219,7 @@ def _require_committed_changelog(
     """
     partition, end = changelog.partition, changelog.end_offset
     reset = format_command("group reset")
-    id_hash = None if committed_id_hash is None else hash_known_topic_id(changelog.topic_id)
+    id_hash = None if committed_id_hash is None else hash_topic_id_or_none(changelog.topic_id)
     if remade and (id_hash is None or id_hash != committed_id_hash):
         # Without offsets, which move on: whoever waits for the end of it says it once.
         raise PositionRefused(

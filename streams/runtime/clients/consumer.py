@@ -143,7 +143,7 @@ class DataConsumer:
                 return None
         return max(end - position, 0)
 
-    def known_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    def get_last_fetched_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Return the ends of partitions as of their last fetches; none where nothing was fetched.
 
         No broker is asked.

@@ -213,7 +213,7 @@ class KafkaClientSupplier:
 
         def fetch_stable_offsets(partitions: Collection[Partition]) -> Mapping[Partition, int]:
             admin = self.create_admin(_LOOK_TIMEOUT_S)
-            return admin.fetch_known_last_stable_offsets(list(partitions), _LOOK_TIMEOUT_S)
+            return admin.fetch_available_last_stable_offsets(list(partitions), _LOOK_TIMEOUT_S)
 
         return StalledReadCheck(fetch_stable_offsets)
 

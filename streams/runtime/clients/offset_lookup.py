@@ -48,7 +48,7 @@ class OffsetLookup(AdminCalls):
             timeout_s,
         )
 
-    def fetch_known_latest_offsets(
+    def fetch_available_latest_offsets(
         self, partitions: Sequence[Partition], timeout_s: float
     ) -> dict[Partition, int]:
         """Return the high watermark of each partition whose leader answers within `timeout_s`.
@@ -57,9 +57,9 @@ class OffsetLookup(AdminCalls):
         found the leaders of all. Another leader than the client knew is found by a second attempt.
         Raises OutcomeUnknown if no broker answers.
         """
-        return self._fetch_known_offsets(partitions, timeout_s, IsolationLevel.READ_UNCOMMITTED)
+        return self._fetch_available_offsets(partitions, timeout_s, IsolationLevel.READ_UNCOMMITTED)
 
-    def fetch_known_last_stable_offsets(
+    def fetch_available_last_stable_offsets(
         self, partitions: Sequence[Partition], timeout_s: float
     ) -> dict[Partition, int]:
         """Return the last stable offset of each partition whose leader answers within `timeout_s`.
@@ -67,9 +67,9 @@ class OffsetLookup(AdminCalls):
         Those that have no leader at the moment are left out. Raises OutcomeUnknown if no broker
         answers.
         """
-        return self._fetch_known_offsets(partitions, timeout_s, IsolationLevel.READ_COMMITTED)
+        return self._fetch_available_offsets(partitions, timeout_s, IsolationLevel.READ_COMMITTED)
 
-    def _fetch_known_offsets(
+    def _fetch_available_offsets(
         self, partitions: Sequence[Partition], timeout_s: float, isolation: IsolationLevel
     ) -> dict[Partition, int]:
         """Fetch the ends of the partitions whose leaders answer, by two attempts."""
@@ -87,7 +87,7 @@ class OffsetLookup(AdminCalls):
                     raise
                 break  # what the first attempt has found is enough
             left_s = max(deadline_s - time.monotonic(), _REQUEST_MIN_S)
-            known |= self._request_known_offsets(asked, left_s, isolation)
+            known |= self._request_available_offsets(asked, left_s, isolation)
         return known
 
     def _leave_out_leaderless(
@@ -103,7 +103,7 @@ class OffsetLookup(AdminCalls):
             and topics[each.topic].partitions[each.number].leader >= 0
         ]
 
-    def _request_known_offsets(
+    def _request_available_offsets(
         self, partitions: Sequence[Partition], timeout_s: float, isolation: IsolationLevel
     ) -> dict[Partition, int]:
         """Ask for the ends of partitions; replace the client if one of them is not answered."""

@@ -225,7 +225,7 @@ def find_later_version(text: str) -> int | None:
     return int(found[1]) if found and int(found[1]) > _VERSION else None
 
 
-def has_metadata_of_streams(text: str) -> bool:
+def is_streams_metadata(text: str) -> bool:
     """Return whether Millrace, of this or a later release, or Kafka Streams wrote the metadata.
 
     Kafka's own tools and plain consumers leave them empty.

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from streams.command_lines import format_command
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
-from streams.runtime.offsets.offset_metadata import decode_metadata, has_metadata_of_streams
+from streams.runtime.offsets.offset_metadata import decode_metadata, is_streams_metadata
 
 RESTORE = "group restore-offsets"
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsLeft:
+class RemainingOffsets:
     """Names the offsets that a group still has, where some of its offsets are gone.
 
     Offsets expire all together, and go with their topic: `kept_topics` have not been made again.
@@ -34,22 +34,22 @@ class OffsetsLeft:
     kept_topics: frozenset[str]
 
 
-def find_offsets_left(
+def find_remaining_offsets(
     lost: Collection[Partition], committed: Mapping[Partition, OffsetAndMetadata]
-) -> OffsetsLeft:
+) -> RemainingOffsets:
     """Return for which topics the group still has offsets of its own.
 
     The `lost` are not known to be of topics that were made again: an offset of the same task that
     names the topic's id says that they were not, as does one of another partition of the topic.
     """
-    own = {p: held for p, held in committed.items() if has_metadata_of_streams(held.metadata)}
+    own = {p: held for p, held in committed.items() if is_streams_metadata(held.metadata)}
     kept = {p.topic for p in own}
     for partition in lost:
         beside = [h for p, h in own.items() if p.number == partition.number]
         told = (decode_metadata(h.metadata).topic_id_hash(partition.topic) for h in beside)
         if any(each is not None for each in told):
             kept.add(partition.topic)
-    return OffsetsLeft(not committed, frozenset(kept))
+    return RemainingOffsets(not committed, frozenset(kept))
 
 
 def explain_loss(partition: Partition, offset: int, start_offset: int) -> str:
@@ -117,7 +117,7 @@ def explain_vanished_offsets(offsets: Mapping[Partition, int], policy: str) -> s
 
 
 def describe_missing_offsets(
-    group: str, partitions: Collection[Partition], left: OffsetsLeft | None = None
+    group: str, partitions: Collection[Partition], left: RemainingOffsets | None = None
 ) -> str:
     """Explain that inputs have lost their committed offsets, with the likely reasons.
 
@@ -150,7 +150,7 @@ def describe_foreign_offsets(group: str, offsets: Mapping[Partition, int]) -> st
 def suggest_ways_out(
     lost: Collection[Partition],
     internal_topics: Collection[str],
-    left: OffsetsLeft | None = None,
+    left: RemainingOffsets | None = None,
 ) -> str:
     """Return the ways out where inputs have no committed offset and state rests on them.
 

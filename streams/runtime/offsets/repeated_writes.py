@@ -45,13 +45,13 @@ from streams.runtime.offsets.committed_record_search import CommittedRecordSearc
 from streams.runtime.offsets.offset_metadata import (
     OffsetMetadata,
     decode_metadata,
-    has_metadata_of_streams,
+    is_streams_metadata,
 )
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
     explain_untrusted_offsets,
-    find_offsets_left,
+    find_remaining_offsets,
     suggest_ways_out,
 )
 from streams.runtime.offsets.preset_offsets import PRESET_ENTRY
@@ -276,7 +276,7 @@ class RepeatedWriteCheck:
             problem = describe_foreign_offsets(application_id, foreign)
             ways_out = explain_untrusted_offsets()
         else:
-            left = find_offsets_left(lost, self._fetch_committed(None).offsets)
+            left = find_remaining_offsets(lost, self._fetch_committed(None).offsets)
             problem = describe_missing_offsets(application_id, lost, left)
             ways_out = suggest_ways_out(lost, self._topology.repartition_topics, left)
         topics = ", ".join(sorted(self._topics_before_stores[subtopology_number]))
@@ -322,5 +322,5 @@ def _select_offsets_of_members(
     return {
         p: decode_metadata(held.metadata)
         for p, held in committed.items()
-        if has_metadata_of_streams(held.metadata)
+        if is_streams_metadata(held.metadata)
     }

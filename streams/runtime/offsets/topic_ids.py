@@ -52,9 +52,9 @@ class TopicIdCheck:
 
     A consumer goes on in the new topic at the position that it had in the one before, and brokers
     say nothing of it while that is within the range. But it fetches by the topic's id (since Kafka
-    3.1), and notes the id that it sees before the first record is polled (`check_seen`). For older
-    brokers, and a topic of which nothing comes, the ids are also fetched every `interval_s`, for
-    all tasks of a thread in one request. `fetch_topic_ids` fetches the hashes of ids,
+    3.1), and notes the id that it sees before the first record is polled (`check_seen_ids`). For
+    older brokers, and a topic of which nothing comes, the ids are also fetched every `interval_s`,
+    for all tasks of a thread in one request. `fetch_topic_ids` fetches the hashes of ids,
     `on_change` is called with the topics that were made again.
     """
 
@@ -99,7 +99,7 @@ class TopicIdCheck:
         No broker is asked. Raises OutcomeUnknown as `check_now` does.
         """
         if seen := consumer.pop_seen_topic_ids():
-            self.check_seen(list_task_topic_ids(), seen)
+            self.check_seen_ids(list_task_topic_ids(), seen)
         if self._missing_since_s or consumer.missing_topics:
             self._warn_of_missing_topics(consumer.missing_topics, list_task_topic_ids())
 
@@ -152,7 +152,7 @@ class TopicIdCheck:
         known = list(task_topic_ids)
         self._raise_if_ids_changed(known, self._fetch_current_ids(known))
 
-    def check_seen(
+    def check_seen_ids(
         self, task_topic_ids: Iterable[Mapping[str, int]], seen: Mapping[str, str]
     ) -> None:
         """Compare the ids that the consumer has seen with those at which the tasks started.

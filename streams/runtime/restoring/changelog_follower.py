@@ -192,9 +192,9 @@ class ChangelogFollower(Generic[T]):
                 self._start_or_adopt_range(followed, changelog)
             except StoreCorrupted as damage:
                 self._rebuild_corrupt(followed, damage)
-        self._ranges_at_s = self._host.monotonic_s() + self._ranges_interval_s(ranges.values())
+        self._ranges_at_s = self._host.monotonic_s() + self._choose_interval_s(ranges.values())
 
-    def _ranges_interval_s(self, ranges: Collection[ChangelogRange]) -> float:
+    def _choose_interval_s(self, ranges: Collection[ChangelogRange]) -> float:
         """Return the seconds until the next fetch; a store that reaches an end has seen deletions.
 
         It has to do that well within the time that its changelog keeps them.

@@ -12,7 +12,7 @@ from typing import Any
 from state.key_value import KeyValueStore
 from state.replica import TopicReplica
 from state.store_checkpoint import StoreCheckpoint
-from streams.common.topic_id_hashes import hash_known_topic_id
+from streams.common.topic_id_hashes import hash_topic_id_or_none
 from streams.ledger import LookupState, encode_global_lookup_states
 
 STATES_MAX = 10_000
@@ -58,7 +58,7 @@ class StepLookups:
             return None
         if last is None:
             return ""
-        return encode_global_lookup_states(hash_known_topic_id(last.topic_id), states)
+        return encode_global_lookup_states(hash_topic_id_or_none(last.topic_id), states)
 
     def _note_state(self, checkpoint: StoreCheckpoint | None) -> None:
         """Note the state of the replica from the present look-up on."""

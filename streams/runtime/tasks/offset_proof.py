@@ -39,13 +39,13 @@ from streams.runtime.offsets.offset_metadata import (
     decode_metadata,
     find_later_version,
     has_changelog_positions,
-    has_metadata_of_streams,
+    is_streams_metadata,
 )
 from streams.runtime.offsets.offset_refusals import (
     describe_foreign_offsets,
     describe_missing_offsets,
     explain_untrusted_offsets,
-    find_offsets_left,
+    find_remaining_offsets,
     suggest_ways_out,
 )
 from streams.runtime.tasks.task_stores import TaskStores
@@ -142,7 +142,7 @@ def prove_offsets(
     """
     own = {p: committed[p].metadata for p in partitions if p in committed}
     _refuse_later_release(group, own)
-    if foreign := sorted(p for p, text in own.items() if not has_metadata_of_streams(text)):
+    if foreign := sorted(p for p, text in own.items() if not is_streams_metadata(text)):
         offsets = {p: committed[p].offset for p in foreign}
         return OffsetProof(group, describe_foreign_offsets(group, offsets))
     if any(decode_metadata(text).is_reset_begun for text in own.values()):
@@ -157,7 +157,7 @@ def prove_offsets(
     missing = sorted(p for p in partitions if p not in committed)
     if lost := [p for p in missing if p not in deleted and is_offset_lost(p.topic, known)]:
         # Of a task without changelogs only its own offsets are known.
-        left = find_offsets_left(lost, {**witnesses, **committed}) if names or own else None
+        left = find_remaining_offsets(lost, {**witnesses, **committed}) if names or own else None
         return OffsetProof(
             group,
             describe_missing_offsets(group, lost, left),

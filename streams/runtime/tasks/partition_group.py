@@ -234,7 +234,7 @@ class PartitionGroup:
                 self._heads,
                 (queue.stamp_head(), self._sorted_queues.index(queue)),
             )
-        queue.messages_max = self._limit_records(messages)
+        queue.messages_max = self._compute_records_max(messages)
         if len(queue.messages) > queue.messages_max and not queue.is_paused:
             queue.is_paused = True
             self._flow_control.pause_partition(partition)
@@ -318,7 +318,7 @@ class PartitionGroup:
                 return False
         return True
 
-    def _limit_records(self, polled: list[Any]) -> int:
+    def _compute_records_max(self, polled: list[Any]) -> int:
         """Return how many records of a partition may wait, if they are as large as those polled."""
         polled_bytes = sum(map(len, polled))
         bytes_max = self._settings.buffered_bytes_max

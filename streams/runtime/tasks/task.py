@@ -286,7 +286,7 @@ class Task:
             self.positions[partition] = self._next_commit_offset(partition, positions)
         self.stores.set_source_positions(self.positions)
 
-    def has_moved(self, positions: Mapping[Partition, int]) -> bool:
+    def has_changed_offsets(self, positions: Mapping[Partition, int]) -> bool:
         """Return whether a commit would change an offset, or commit one for the first time.
 
         `positions` are the consumer's, as for `set_positions_to_commit`.

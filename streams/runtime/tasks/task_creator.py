@@ -227,7 +227,7 @@ class TaskCreator:
         own = [p for task in tasks for p in task.partitions]
         committed = self._fetch_committed(own)
         siblings = self._fetch_siblings(committed, own)
-        self._postpone_unstable([*committed.pending, *siblings.pending])
+        self._postpone_unstable_offsets([*committed.pending, *siblings.pending])
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
         inputs = [p for task in stable for p in task.partitions]
         topic_ids = self._offset_resetter.fetch_topic_ids({p.topic for p in inputs})
@@ -237,7 +237,7 @@ class TaskCreator:
         deleted = self._offset_resetter.find_and_note_recreated(missing, topic_ids)
         untrusted = self._find_untrusted_inputs(stable, known, deleted)
         if untrusted.waiting:
-            self._postpone_unstable([*self._unstable_partitions, *untrusted.waiting])
+            self._postpone_unstable_offsets([*self._unstable_partitions, *untrusted.waiting])
             stable = [t for t in stable if self._unstable_partitions.isdisjoint(t.partitions)]
         proofs = self._prove_offsets_and_check_stores(stable, committed.offsets, deleted)
         if self._missed_deletions is not None:
@@ -355,7 +355,7 @@ class TaskCreator:
         except ConnectionLost as error:
             raise OutcomeUnknown(f"read the committed offsets: {error}") from error
 
-    def _postpone_unstable(self, unstable: Iterable[Partition]) -> None:
+    def _postpone_unstable_offsets(self, unstable: Iterable[Partition]) -> None:
         """Note partitions whose offsets an open transaction may change, and delay the next fetch.
 
         An open transaction ends at the latest when the coordinator times it out.

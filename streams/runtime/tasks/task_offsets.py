@@ -65,7 +65,7 @@ class TaskOffsets:
         self._reporter: str | None = None
         """The thread that tells of all dormant tasks: the first that joins, until it ends."""
 
-    def release_reporter(self, thread: str) -> None:
+    def release_reporting_role(self, thread: str) -> None:
         """Let the next thread that joins report the dormant tasks, since this thread ends."""
         if self._reporter == thread:
             self._reporter = None

@@ -93,7 +93,7 @@ class UnloggedCommits:
         for name, kept in self._kept.items():
             self._pending.pop(name, None)
             self._committed[name] = known = read_store_commits(name, committed)
-            self._on_disk[name] = held = _read_own_commits(kept.store)
+            self._on_disk[name] = held = _read_checkpoint_commits(kept.store)
             if not known.last or not held.first or held[:2] == known[:2]:
                 continue
             lost = self._compare_store_or_refuse(group, name, kept, held, known)
@@ -172,7 +172,7 @@ class UnloggedCommits:
         return self._pending[name].last != self._committed.get(name, StoreCommits()).last
 
 
-def _read_own_commits(store: StateStore) -> StoreCommits:
+def _read_checkpoint_commits(store: StateStore) -> StoreCommits:
     """Return the commits that a store's checkpoint names."""
     checkpoint = store.read_checkpoint()
     if checkpoint is None:

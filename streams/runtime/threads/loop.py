@@ -182,9 +182,9 @@ class StreamLoop:
         if self._thread_tasks.assignment is None:
             return
         # A task that starts makes a producer, for which the group may refuse an old generation.
-        if not self._thread_tasks.is_settled() and not self._member.is_generation_over:
+        if not self._thread_tasks.are_all_running() and not self._member.is_generation_over:
             self._thread_tasks.start_assigned_tasks()
-        may_create = self._thread_tasks.is_settled()  # active tasks come first
+        may_create = self._thread_tasks.are_all_running()  # active tasks come first
         self._thread_tasks.standby.follow_assigned_tasks(may_create=may_create)
         self._update_counters()
         is_commit_needed = any(task.commit_needed for task in self.tasks.values())
@@ -376,7 +376,7 @@ class StreamLoop:
         keeps = self._is_to_be_replaced or self._control.remains_in_group
         leave_group = partial(member.leave_group, has_failed=not self._is_stopped_cleanly)
         leave = member.end_without_leaving_group if keeps else leave_group
-        self._task_offsets.release_reporter(self._thread_name)
+        self._task_offsets.release_reporting_role(self._thread_name)
         with ExitStack() as steps:  # in reverse order, each whatever the others raise
             steps.callback(self._update_counters)  # the restorer has read on until it ended
             steps.callback(self._restorer.close)
@@ -388,7 +388,7 @@ class StreamLoop:
             steps.callback(self._thread_tasks.close_all_tasks)
             if self._is_stopped_cleanly:
                 steps.callback(leave)
-            steps.callback(self._producers.stop_creating)
+            steps.callback(self._producers.cancel_all_creations)
 
     def _group_metadata(self) -> bytes:
         """Return the consumer group metadata of the present generation, for a transaction."""

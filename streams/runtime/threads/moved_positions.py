@@ -51,7 +51,9 @@ class MovedPositions:
         if at_once or (now_s >= self._check_at_s and not is_joining):
             self._check_at_s = now_s + _CHECK_INTERVAL_S
             positions = self._consumer.next_offsets(p for t in running for p in t.positions)
-            moved = [t for t in running if t.must_commit_positions or t.has_moved(positions)]
+            moved = [
+                t for t in running if t.must_commit_positions or t.has_changed_offsets(positions)
+            ]
         for task in moved:
             self._producers.begin_transaction(task.name)
             task.commit_needed = True

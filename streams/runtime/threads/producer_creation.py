@@ -217,7 +217,7 @@ class ProducerCreations:
             if not creation.attempt.is_over:
                 self._unwanted[task_name] = creation.attempt
 
-    def cancel_all(self) -> None:
+    def cancel_all_creations(self) -> None:
         """Cancel the creation of every producer."""
         for task_name in tuple(self._by_task):
             self.cancel_creation(task_name)

@@ -183,7 +183,7 @@ class TaskProducers:
         member has missed a generation: another may have had the task then, and fenced its producer.
         """
         if has_missed_generation and self.is_one_per_task:
-            self.creations.cancel_all()
+            self.creations.cancel_all_creations()
             self.discard_producers()
             return
         try:
@@ -205,17 +205,17 @@ class TaskProducers:
         for producer in producers.values():
             producer.discard()
 
-    def stop_creating(self) -> None:
+    def cancel_all_creations(self) -> None:
         """End the creation of producers, before other members get the tasks.
 
         Waits for what is under way, at most two seconds.
         """
-        self.creations.cancel_all()
+        self.creations.cancel_all_creations()
         self.creations.wait_until_cancelled()
 
     def close_producers(self) -> None:
         """Close all producers, and abort open transactions so that nobody waits for them."""
-        self.stop_creating()
+        self.cancel_all_creations()
         producers, self._producers = self._producers, {}
         for producer in producers.values():
             self._close_producer(producer)

@@ -23,7 +23,7 @@ class RecentEvents:
         self._rebalanced_at_s: float | None = None
         self._recovered_at_s: float | None = None
 
-    def note_counters(self, counters: ThreadCounters) -> None:
+    def note_new_events(self, counters: ThreadCounters) -> None:
         """Note the time if the thread has rebalanced or recovered; called at each poll."""
         if counters.rebalances != self._rebalances:
             self._rebalances = counters.rebalances

@@ -146,7 +146,7 @@ class TaskExecutor:
         }
         self.measurements.lags = {
             partition: max(end - positions[partition], 0)
-            for partition, end in self._consumer.known_ends(positions).items()
+            for partition, end in self._consumer.get_last_fetched_ends(positions).items()
         }
 
     def poll_records(self, records_max: int, wait_s: float, *, at_first_record: bool) -> None:
@@ -166,7 +166,7 @@ class TaskExecutor:
         began_at_s = self._host.monotonic_s()
         polled = poll(records_max, wait_s)
         self.measurements.timings.add_poll(began_at_s, len(polled))
-        self.measurements.events.note_counters(self._counters)
+        self.measurements.events.note_new_events(self._counters)
         for message in polled:
             key = message.topic(), message.partition()
             try:

@@ -178,14 +178,14 @@ class ThreadRecovery:
             except WriteNotAllowed as refusal:
                 # None of the topology's own topics, so one that a function has chosen.
                 self._check_rights()
-                self._recover_from(WriteRefused(str(refusal)))
+                self._restart_after(WriteRefused(str(refusal)))
             except TopicRefused:
                 self._check_rights()
                 raise
             except InputDeleted as error:
                 if not self._may_lose_inputs:
                     raise
-                self._recover_from(OutcomeUnknown(str(error)))
+                self._restart_after(OutcomeUnknown(str(error)))
             except TaskOutcomeUnknown as error:
                 self._recover_from_failure_of_one_task(error)
             except PositionRefused as refusal:
@@ -194,7 +194,7 @@ class ThreadRecovery:
                 if self._member.is_joining:
                     self._keep_tasks_until_assigned(error)
                 else:
-                    self._recover_from(error)
+                    self._restart_after(error)
             except (
                 TaskMigrated,
                 TaskCorrupted,
@@ -202,7 +202,7 @@ class ThreadRecovery:
                 ValueRefused,
                 WriteRefused,
             ) as error:
-                self._recover_from(error)
+                self._restart_after(error)
         except (StateError, OSError) as error:
             raise StreamsError(f"state: {error}") from error
 
@@ -236,7 +236,7 @@ class ThreadRecovery:
     def clear_failure_if_idle(self) -> None:
         """Clear the last failure if all tasks have run for some seconds with nothing to commit."""
         now_s = self._host.monotonic_s()
-        if self._tasks.is_settled() and now_s - self._tasks.settled_at_s >= _IDLE_RECOVERY_S:
+        if self._tasks.are_all_running() and now_s - self._tasks.settled_at_s >= _IDLE_RECOVERY_S:
             self.clear_failure()
 
     def _check_rights(self) -> None:
@@ -286,8 +286,8 @@ class ThreadRecovery:
         The task is committed alone from now on, and alone starts over then. The thread stood still
         until it failed. So it waits before it starts, that others are committed meanwhile: as long
         as it has been failing, between a second and a minute.
-        Raises: StreamsError if it has not committed for `task_timeout_ms`, and what `_recover_from`
-        raises.
+        Raises: StreamsError if it has not committed for `task_timeout_ms`, and what
+        `_restart_after` raises.
         """
         tasks = self._tasks
         task, now_s, failing_s = tasks.by_name.get(error.task), self._host.monotonic_s(), 0.0
@@ -295,10 +295,10 @@ class ThreadRecovery:
             failing_s = now_s - self._failing_since_s.setdefault(task, now_s)
         if self.is_broker_away(error):
             self._failing_since_s.clear()  # what fails is no single task
-            self._recover_from(error)
+            self._restart_after(error)
             return
         if not error.is_alone:
-            self._recover_from(error)
+            self._restart_after(error)
         else:
             self._recovery_log.log_recovery("one task", str(error), error)
             self._counters.count_recovery(error)
@@ -327,12 +327,12 @@ class ThreadRecovery:
         try:
             overtaken = self._task_creator.find_overtaken_tasks(active)
         except OutcomeUnknown as error:
-            self._recover_from(error)
+            self._restart_after(error)
             return
         if not overtaken:
             raise refusal
         names = ", ".join(sorted(task.name for task in overtaken))
-        self._recover_from(TaskMigrated(f"another member has committed {names}: {refusal}"))
+        self._restart_after(TaskMigrated(f"another member has committed {names}: {refusal}"))
 
     def _search_refused_write(self, error: Exception) -> None:
         """Write records one by one from now on if a broker may have refused one, to find which.
@@ -349,7 +349,7 @@ class ThreadRecovery:
             if self._unknown_count >= _UNKNOWN_MAX and not refused_writes.is_searching:
                 refused_writes.start_search(by_refusal=False)
 
-    def _recover_from(self, error: Exception) -> None:
+    def _restart_after(self, error: Exception) -> None:
         """Discard producers and uncommitted work, so that the loop goes on from the last commit.
 
         Raises: StreamsError if nothing has been committed for `task_timeout_ms`, or an internal

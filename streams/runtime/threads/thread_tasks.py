@@ -87,7 +87,7 @@ class ThreadTasks:
         """Return the tasks that are in a state."""
         return [task for task in self.by_name.values() if task.state is state]
 
-    def is_settled(self) -> bool:
+    def are_all_running(self) -> bool:
         """Return whether all assigned tasks run."""
         assigned = self.assignment
         return assigned is not None and len(assigned.tasks) == len(
@@ -99,7 +99,7 @@ class ThreadTasks:
 
         They are logged where one has started: once, though those with state start after the others.
         """
-        if self.is_settled() and not self.is_group_unready:
+        if self.are_all_running() and not self.is_group_unready:
             if self._has_unlogged_starts:
                 self._has_unlogged_starts = False
                 names = ", ".join(sorted(self.by_name))

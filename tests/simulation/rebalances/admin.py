@@ -31,7 +31,7 @@ class LightAdmin:
         self._ask()
         self._world.partition_counts |= partition_counts
 
-    def fetch_known_latest_offsets(
+    def fetch_available_latest_offsets(
         self, partitions: Sequence[Partition], timeout_s: float
     ) -> dict[Partition, int]:
         self._ask()

@@ -131,7 +131,7 @@ class LightMember:
             not self.membership.is_joining
             and not rebalance._must_join
             and rebalance._probing._due_at_s == float("inf")
-            and self.tasks.is_settled()
+            and self.tasks.are_all_running()
         )
 
     def describe(self) -> str:
@@ -284,9 +284,9 @@ class LightMember:
         self.rebalance.maintain_membership()
         if self.tasks.assignment is None:
             return
-        if not self.tasks.is_settled() and not self.membership.is_generation_over:
+        if not self.tasks.are_all_running() and not self.membership.is_generation_over:
             self.tasks.start_assigned_tasks()
-        self.tasks.standby.follow_assigned_tasks(may_create=self.tasks.is_settled())
+        self.tasks.standby.follow_assigned_tasks(may_create=self.tasks.are_all_running())
         self.stop.wait(TURN_S)
         self._executor.process()
         is_due = self._host.monotonic_s() >= self.tasks.commit_deadline_s

@@ -16,7 +16,7 @@ from streams.doctor.recreated_inputs import (
     find_recreated_topics,
 )
 from streams.runtime.offsets.offset_metadata import encode_metadata
-from streams.runtime.offsets.offset_refusals import OffsetsLeft
+from streams.runtime.offsets.offset_refusals import RemainingOffsets
 
 LINES = [Partition("lines", number) for number in range(3)]
 
@@ -29,7 +29,7 @@ def identity(
     counts: Mapping[str, int] = {"lines": 3},
     **more: Any,
 ) -> InputIdentity:
-    left = OffsetsLeft(is_empty, frozenset())
+    left = RemainingOffsets(is_empty, frozenset())
     more = {"policy": "fail", "internal": ()} | more
     return InputIdentity(
         group="app", recreated=recreated, lost=lost, left=left, counts=counts, **more

@@ -194,7 +194,7 @@ def lines() -> list[str]:
     later = Clock()
     measured.events = RecentEvents(later.monotonic_s)
     later.advance_monotonic_clock(100)
-    measured.events.note_counters(ThreadCounters(rebalances=1, recoveries=1))
+    measured.events.note_new_events(ThreadCounters(rebalances=1, recoveries=1))
     later.advance_monotonic_clock(7)
     collector = WorkerCollector(
         report,

@@ -28,7 +28,7 @@ def test_a_row_has_the_hash_of_the_bytes_that_are_written(
 ) -> None:
     hasher = RowHasher(serialize)
     for _ in range(3):
-        hasher.preview_values({b"%d" % i for i in range(10)})
+        hasher.hash_values_ahead({b"%d" % i for i in range(10)})
         for i in range(10):
             assert hasher.hash_row(str(i)) == murmur3_hash128(serialize(str(i)))
 
@@ -37,10 +37,10 @@ def test_values_are_hashed_together_once_a_row_was_written_as_it_was_read(
     remembered: list[set[bytes]],
 ) -> None:
     hasher = RowHasher(str.encode)
-    hasher.preview_values(FIRST)
+    hasher.hash_values_ahead(FIRST)
     assert remembered == []
     hasher.hash_row("2")
-    hasher.preview_values(SECOND)
+    hasher.hash_values_ahead(SECOND)
     assert remembered == [SECOND]
 
 
@@ -49,7 +49,7 @@ def test_values_that_are_written_with_other_bytes_are_not_hashed(
 ) -> None:
     hasher = RowHasher(lambda row: b"row " + row.encode())
     for _ in range(3):
-        hasher.preview_values(FIRST)
+        hasher.hash_values_ahead(FIRST)
         hasher.hash_row("2")
     assert remembered == []
 
@@ -58,28 +58,28 @@ def test_values_after_those_that_no_row_came_of_are_not_hashed(
     remembered: list[set[bytes]],
 ) -> None:
     hasher = RowHasher(str.encode)
-    hasher.preview_values(FIRST)
+    hasher.hash_values_ahead(FIRST)
     hasher.hash_row("2")
-    hasher.preview_values(SECOND)
-    hasher.preview_values(FIRST)
+    hasher.hash_values_ahead(SECOND)
+    hasher.hash_values_ahead(FIRST)
     assert remembered == [SECOND]
 
 
 def test_bytes_that_cannot_be_hashed_stop_nothing_later() -> None:
     serialize: Any = bytearray
     hasher = RowHasher(serialize)
-    hasher.preview_values(FIRST)
+    hasher.hash_values_ahead(FIRST)
     with pytest.raises(TypeError):
         hasher.hash_row(b"2")
-    hasher.preview_values(SECOND)
+    hasher.hash_values_ahead(SECOND)
 
 
 def test_records_without_values_say_nothing_of_those_that_follow(
     remembered: list[set[bytes]],
 ) -> None:
     hasher = RowHasher(str.encode)
-    hasher.preview_values(FIRST)
+    hasher.hash_values_ahead(FIRST)
     hasher.hash_row("2")
-    hasher.preview_values(set())
-    hasher.preview_values(SECOND)
+    hasher.hash_values_ahead(set())
+    hasher.hash_values_ahead(SECOND)
     assert remembered == [SECOND]

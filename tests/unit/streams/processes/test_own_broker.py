@@ -74,7 +74,7 @@ def test_a_broker_that_another_run_waits_for_stays_and_goes_with_the_last(
 def test_a_broker_that_a_worker_has_used_stays(config: StreamsConfig) -> None:
     with OwnBroker(config, "app") as broker:
         ensure_embedded_broker(config.state_dir)
-        broker.note_use()
+        broker.note_broker_use()
     assert is_running(config)
 
 
@@ -83,7 +83,7 @@ def test_what_a_worker_process_notes_is_known_to_its_watcher(config: StreamsConf
         ensure_embedded_broker(config.state_dir)
         child = os.fork()
         if not child:
-            broker.note_use()
+            broker.note_broker_use()
             os._exit(0)
         assert os.waitpid(child, 0) == (child, 0)
     assert is_running(config)

@@ -331,7 +331,7 @@ class FakeAdmin(InMemoryAdmin):
             "fetch_partition_counts fetch_topic_ids fetch_topic_settings "
             "fetch_replication fetch_replica_racks list_groups alter_topic_settings "
             "check_topic_rights fetch_earliest_offsets fetch_offsets_for_time fetch_latest_offsets "
-            "fetch_known_latest_offsets"
+            "fetch_available_latest_offsets"
         )
         script.record_calls(self, "admin", f"{asked} create_topics delete_records renew_client")
 

@@ -8,7 +8,7 @@ from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.runtime.offsets.offset_metadata import encode_metadata
 from streams.runtime.offsets.offset_refusals import (
     describe_missing_offsets,
-    find_offsets_left,
+    find_remaining_offsets,
     suggest_ways_out,
 )
 
@@ -23,7 +23,7 @@ OF_A_TOOL = OffsetAndMetadata(3, "")
 def test_where_all_may_have_expired_that_is_named_first(
     committed: dict[Partition, OffsetAndMetadata] | None,
 ) -> None:
-    left = None if committed is None else find_offsets_left([LOST], committed)
+    left = None if committed is None else find_remaining_offsets([LOST], committed)
     problem = describe_missing_offsets("a", [LOST], left)
     assert 0 < problem.index(EXPIRED) < problem.index(MADE_AGAIN)
     ways_out = suggest_ways_out([LOST], (), left)
@@ -33,7 +33,9 @@ def test_where_all_may_have_expired_that_is_named_first(
 
 @pytest.mark.parametrize("other", [OWN, OF_A_TOOL])
 def test_a_group_that_has_offsets_of_other_topics_has_not_expired(other: OffsetAndMetadata) -> None:
-    left = find_offsets_left([LOST], {Partition("more", 0): other, Partition("in", 1): OF_A_TOOL})
+    left = find_remaining_offsets(
+        [LOST], {Partition("more", 0): other, Partition("in", 1): OF_A_TOOL}
+    )
     problem = describe_missing_offsets("a", [LOST], left)
     assert EXPIRED not in problem
     assert MADE_AGAIN in problem
@@ -48,7 +50,7 @@ def test_a_group_that_has_offsets_of_other_topics_has_not_expired(other: OffsetA
 def test_a_topic_that_is_the_one_of_before_was_not_made_again(
     beside: Partition, held: OffsetAndMetadata
 ) -> None:
-    left = find_offsets_left([LOST], {beside: held})
+    left = find_remaining_offsets([LOST], {beside: held})
     problem = describe_missing_offsets("a", [LOST], left)
     assert "a tool has deleted them" in problem
     assert MADE_AGAIN not in problem
@@ -57,5 +59,5 @@ def test_a_topic_that_is_the_one_of_before_was_not_made_again(
 
 
 def test_an_offset_of_another_task_does_not_tell_of_which_topic_the_lost_one_is() -> None:
-    left = find_offsets_left([LOST], {Partition("more", 1): NAMING_THE_ID})
+    left = find_remaining_offsets([LOST], {Partition("more", 1): NAMING_THE_ID})
     assert MADE_AGAIN in describe_missing_offsets("a", [LOST], left)

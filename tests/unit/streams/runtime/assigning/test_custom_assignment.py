@@ -121,7 +121,7 @@ def test_lags_are_unknown_while_nobody_tells_the_ends_of_changelogs() -> None:
     group = Group(task_assignor=look)
     group.join("a", tasks=TASKS, generation=1, offsets=dict.fromkeys(TASKS, RUNNING_OFFSET))
     group.join("b")
-    group.script.fail("admin.fetch_known_latest_offsets", StreamsError("no broker"))
+    group.script.fail("admin.fetch_available_latest_offsets", StreamsError("no broker"))
     given = group.rebalance()
     assert lags == [[None] * 4]
     interval_ms = group.config.probing_rebalance_interval_ms

@@ -179,7 +179,7 @@ def test_threads_that_share_a_directory_are_one_client() -> None:
     given = group.rebalance()
     assert active(given) == {"a1": 2, "a2": 2}
     assert not any(each.standby or each.warmup or each.rejoin_ms for each in given.values())
-    assert "admin.fetch_known_latest_offsets" not in group.script.calls
+    assert "admin.fetch_available_latest_offsets" not in group.script.calls
 
 
 def test_a_task_moves_between_threads_of_a_directory_without_a_warm_up() -> None:
@@ -203,11 +203,11 @@ def test_tasks_stay_where_they_are_if_nobody_knows_the_ends_of_changelogs(
     group.join("a")
     group.rebalance()
     group.join("b", offsets=dict.fromkeys(TASKS, LOG_SIZE))
-    group.script.fail("admin.fetch_known_latest_offsets", error)
+    group.script.fail("admin.fetch_available_latest_offsets", error)
     given = group.rebalance()
     assert active(given) == {"a": 4, "b": 0}
     assert sum(each.rejoin_ms > 0 for each in given.values()) == 1
-    assert group.script.calls.count("admin.fetch_known_latest_offsets") == 1
+    assert group.script.calls.count("admin.fetch_available_latest_offsets") == 1
     assert len(group.rebalance()["a"].revoked) == 2  # known again
 
 
@@ -215,7 +215,7 @@ def test_a_group_probes_while_nobody_knows_the_ends_of_changelogs() -> None:
     group = Group()
     group.join("a", tasks=TASKS[:2], generation=1)
     group.join("b", tasks=TASKS[2:], generation=1)
-    group.script.fail("admin.fetch_known_latest_offsets", OutcomeUnknown("no answer"))
+    group.script.fail("admin.fetch_available_latest_offsets", OutcomeUnknown("no answer"))
     given = group.rebalance()
     assert active(given) == {"a": 2, "b": 2}
     assert sum(each.rejoin_ms > 0 for each in given.values()) == 1
@@ -224,13 +224,13 @@ def test_a_group_probes_while_nobody_knows_the_ends_of_changelogs() -> None:
 
 def leave_leaderless(monkeypatch: pytest.MonkeyPatch, group: Group, *partitions: Partition) -> None:
     """Let the ends of these partitions be unknown, as they have no leader."""
-    fetch = group.admin.fetch_known_latest_offsets
+    fetch = group.admin.fetch_available_latest_offsets
 
     def fetch_known(asked: Sequence[Partition], timeout_s: float) -> dict[Partition, int]:
         ends = fetch(asked, timeout_s)
         return {each: end for each, end in ends.items() if each not in partitions}
 
-    monkeypatch.setattr(group.admin, "fetch_known_latest_offsets", fetch_known)
+    monkeypatch.setattr(group.admin, "fetch_available_latest_offsets", fetch_known)
 
 
 def test_one_changelog_without_a_leader_holds_back_no_other_task(

@@ -90,7 +90,7 @@ def test_ends_are_fetched_in_one_call_and_summed_by_task(*, is_table: bool) -> N
 
     sums = fetch_end_offset_sums(changelogs, FakeAdmin(kafka, script), fetch_committed)
     assert sums == {"0_0": 7, "0_1": 75 if is_table else 5}
-    assert script.calls == ["admin.fetch_known_latest_offsets"]
+    assert script.calls == ["admin.fetch_available_latest_offsets"]
     assert len(asked) == is_table
 
 
@@ -98,7 +98,7 @@ def test_a_task_whose_changelog_has_no_leader_is_left_out() -> None:
     x, y = Partition("x", 0), Partition("y", 0)
 
     class Admin(FakeAdmin):
-        def fetch_known_latest_offsets(
+        def fetch_available_latest_offsets(
             self, partitions: Sequence[Partition], timeout_s: float = 0.0
         ) -> dict[Partition, int]:
             return {x: 3}

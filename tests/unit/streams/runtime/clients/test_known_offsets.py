@@ -62,7 +62,7 @@ def create_admin(monkeypatch: pytest.MonkeyPatch, client: Client, retry_s: float
 
 def fetch_known(monkeypatch: pytest.MonkeyPatch, client: Client) -> dict[Partition, int]:
     admin = create_admin(monkeypatch, client)
-    return admin.fetch_known_latest_offsets([LED, OTHER, LEADERLESS], 5.0)
+    return admin.fetch_available_latest_offsets([LED, OTHER, LEADERLESS], 5.0)
 
 
 def test_a_new_topic_of_which_no_leader_is_known_is_asked_for_again(

@@ -105,9 +105,9 @@ def test_one_thread_at_a_time_reports_what_no_thread_has_open(tmp_path: Path) ->
     assert offsets.sum_offsets([], "thread 1") == {"0_0": 7}
     assert offsets.sum_offsets([], "thread 0") == {}
     assert offsets.sum_offsets([], "thread 1") == {"0_0": 7}
-    offsets.release_reporter("thread 0")
+    offsets.release_reporting_role("thread 0")
     assert offsets.sum_offsets([], "thread 0") == {}
-    offsets.release_reporter("thread 1")
+    offsets.release_reporting_role("thread 1")
     assert offsets.sum_offsets([], "thread 0") == {"0_0": 7}
     assert offsets.sum_offsets([], "thread 1") == {}
 

@@ -270,7 +270,7 @@ def test_the_end_waits_for_cancelled_attempts_two_seconds_in_all() -> None:
     thread = Creations()
     thread.take("0_0")
     thread.take("0_1")
-    thread.creations.cancel_all()
+    thread.creations.cancel_all_creations()
     thread.creations.wait_until_cancelled()
     assert [each.joined_for_s for each in thread.host.threads] == [[2.0], [2.0]]
     assert not thread.creations.is_waiting
