@@ -210,13 +210,13 @@ def alter_partition_reassignments(
         for topic in request.topics
     ]
     return {
-        "allow_replication_factor_change": may_change_replication_factor(request),
+        "allow_replication_factor_change": allows_replication_factor_change(request),
         "error_message": None if responses else "",
         "responses": responses,
     }
 
 
-def may_change_replication_factor(
+def allows_replication_factor_change(
     request: reassignments.AlterPartitionReassignmentsRequest,
 ) -> bool:
     return bool(getattr(request, "allow_replication_factor_change", True))

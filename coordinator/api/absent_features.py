@@ -14,6 +14,7 @@ from typing import Any
 
 from coordinator.api.absent_feature_answers import (
     Fields,
+    allows_replication_factor_change,
     alter_client_quotas,
     alter_partition_reassignments,
     alter_replica_log_dirs,
@@ -23,7 +24,6 @@ from coordinator.api.absent_feature_answers import (
     describe_client_quotas,
     describe_user_scram_credentials,
     elect_leaders,
-    may_change_replication_factor,
     refuse_election,
     refuse_log_dir_moves,
     refuse_scram_alterations,
@@ -191,7 +191,7 @@ ABSENT_FEATURE_APIS: dict[str, AbsentFeatureApi] = {
         answer=alter_partition_reassignments,
         refuse=lambda request, outcome: {
             **build_outcome_fields(outcome),
-            "allow_replication_factor_change": may_change_replication_factor(request),
+            "allow_replication_factor_change": allows_replication_factor_change(request),
             "responses": (),
         },
     ),

@@ -31,14 +31,14 @@ class GroupCounters:
         """Count a rebalance that starts, by its cause, and the end of the one that it replaces."""
         self.rebalances[cause] = self.rebalances.get(cause, 0) + 1
         if group_id in self.rebalancing:
-            self._count_result("failed" if cause in _FAILURE_CAUSES else "superseded")
+            self._count_rebalance_result("failed" if cause in _FAILURE_CAUSES else "superseded")
         else:
             self.rebalancing.add(group_id)
 
     def count_rebalance_end(self, group_id: str, elapsed_ms: int, now_ms: int) -> None:
         """Count a rebalance that is complete, with its duration, at a monotonic time."""
         self.rebalancing.discard(group_id)
-        self._count_result("complete")
+        self._count_rebalance_result("complete")
         self.rebalance_times.record_ms(elapsed_ms)
         self.rebalance_max_ms.record_value(elapsed_ms, now_ms)
 
@@ -57,9 +57,9 @@ class GroupCounters:
             self.left -= change
         if members_now <= 0 and group_id in self.rebalancing:
             self.rebalancing.discard(group_id)
-            self._count_result("abandoned")
+            self._count_rebalance_result("abandoned")
 
-    def _count_result(self, result: str) -> None:
+    def _count_rebalance_result(self, result: str) -> None:
         self.results[result] = self.results.get(result, 0) + 1
 
 

@@ -92,7 +92,7 @@ class CheckpointSaver:
             or self._compaction.has_unsaved
         )
 
-    def save_in_background(self) -> None:
+    def save_checkpoint_in_background(self) -> None:
         """Write a checkpoint of the log as it is now, on another thread.
 
         While one is being written, the next one is begun at its end instead.
@@ -108,7 +108,7 @@ class CheckpointSaver:
             captured.writer.write_checkpoint, partial(self._finish_save, captured)
         )
 
-    def save_now(self) -> None:
+    def save_checkpoint_now(self) -> None:
         """Write a checkpoint of the log as it is now, on this thread. Raises: OSError."""
         if self._segments.flushing.has_failed or not self._segments:
             return
@@ -164,7 +164,7 @@ class CheckpointSaver:
         self._apply_save_outcome(captured, error)
         if self._is_save_wanted:
             self._is_save_wanted = False
-            self.save_in_background()
+            self.save_checkpoint_in_background()
 
     def _apply_save_outcome(self, captured: _CapturedCheckpoint, error: Exception | None) -> None:
         """Record what a new checkpoint covers, and remove the files that it has superseded."""

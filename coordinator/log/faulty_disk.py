@@ -28,7 +28,7 @@ class FaultyFile:
         self._path = path
         self._faults = faults
 
-    def refresh_bypass(self) -> None:
+    def bypass_if_no_rules(self) -> None:
         """Call the wrapped file directly while there are no rules, else through this class."""
         if self._faults.disk_rules:
             for name in _CALLS:
@@ -80,7 +80,8 @@ class FaultyDisk:
         file = FaultyFile(self._disk.open_file(path), path, self._faults, self.flush_times)
         with self._lock:
             self._open.add(file)
-        file.refresh_bypass()  # only now: a thread that sets a rule meanwhile has to find the file
+        # Only now: a thread that sets a rule meanwhile has to find the file.
+        file.bypass_if_no_rules()
         return file
 
     def file_size(self, path: Path) -> int | None:
@@ -126,7 +127,7 @@ class FaultyDisk:
         with self._lock:
             files = tuple(self._open)
         for file in files:
-            file.refresh_bypass()
+            file.bypass_if_no_rules()
 
 
 def _raise_if_struck(faults: Faults, action: str, path: Path, error_number: int) -> None:

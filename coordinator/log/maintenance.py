@@ -71,4 +71,4 @@ class LogMaintenance:
 
 def _save_in_background_if_changed(partition: PartitionLog) -> None:
     if partition.checkpoints.has_unsaved:
-        partition.checkpoints.save_in_background()
+        partition.checkpoints.save_checkpoint_in_background()

@@ -78,7 +78,7 @@ class PartitionLog:
         self.figures = LogFigures(self._segments)
         self._storage_errors = StorageErrorLog(directory, host.clock)
         self.compaction = LogCompaction(
-            self._segments, host, lambda: self.checkpoints.save_in_background()
+            self._segments, host, lambda: self.checkpoints.save_checkpoint_in_background()
         )
         self.checkpoints = CheckpointSaver(
             self._segments,
@@ -205,13 +205,13 @@ class PartitionLog:
             if segment is None:
                 segment = segments.roll_segment(base_offset)
                 if len(segments.all) > 1:
-                    self.checkpoints.save_in_background()
+                    self.checkpoints.save_checkpoint_in_background()
             segments.append_batch(segment, data, last_offset, timestamp_ms)
         except (CorruptBatch, OSError) as error:  # CorruptBatch comes of rebuilding an index
             raise self._storage_errors.log_and_create_append_refusal(error) from error
         self._apply_batch_to_offsets_and_producers(segment, batch, base_offset, log_append_time_ms)
         if self.checkpoints.is_due:
-            self.checkpoints.save_in_background()
+            self.checkpoints.save_checkpoint_in_background()
         self.change_callbacks.call_all()
         return base_offset
 
@@ -331,7 +331,7 @@ class PartitionLog:
                 return
         self._set_start_and_stable_offset(max(self.start_offset, segments.all[count].base_offset))
         segments.detach_segments(segments.all[:count])
-        self.checkpoints.save_in_background()
+        self.checkpoints.save_checkpoint_in_background()
         self.change_callbacks.call_all()
 
     # Opening and closing
@@ -366,7 +366,7 @@ class PartitionLog:
         segments.unlink_later(opened.leftover_files)
         if compaction.is_replacing:
             # Nothing can be compacted before a checkpoint has the last replacement.
-            self.checkpoints.save_in_background()
+            self.checkpoints.save_checkpoint_in_background()
 
     def _apply_recovered_batch(self, segment: LogSegment, batch: RecordBatch) -> None:
         """Apply a batch that was read when the log was opened."""
@@ -377,7 +377,7 @@ class PartitionLog:
         """Write a last checkpoint and close the files; the partition can't be used any more."""
         if self.checkpoints.has_unsaved:
             try:
-                self.checkpoints.save_now()
+                self.checkpoints.save_checkpoint_now()
             except OSError as error:
                 logger.error("%s: closed without a checkpoint: %s", self.directory, error)
             except Exception:  # whatever it is, the other logs are still to be closed

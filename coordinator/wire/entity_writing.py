@@ -66,7 +66,7 @@ def create_writer(entity_type: Any) -> Write:
     for field in fields(entity_type):
         if "tag" in field.metadata:
             tagged.append(field)
-        elif _is_fixed(field):
+        elif _has_fixed_size(field):
             fixed.append(field)
         else:
             steps += _create_fixed_writers(fixed)
@@ -78,10 +78,10 @@ def create_writer(entity_type: Any) -> Write:
     by_kio = cast(Write, entity_writer(entity_type))
     if any(field.default is MISSING for field in tagged):
         return by_kio
-    return _create_untagged_writer(steps, tagged, by_kio)
+    return _create_writer_without_tags(steps, tagged, by_kio)
 
 
-def _is_fixed(field: Field[Any]) -> bool:
+def _has_fixed_size(field: Field[Any]) -> bool:
     """Return whether the field is a number of a fixed size, which is never None."""
     return field.metadata.get("kafka_type") in _FORMATS and get_origin(field.type) is None
 
@@ -121,7 +121,9 @@ def _chain_writers(steps: list[Write]) -> Write:
     return write_entity
 
 
-def _create_untagged_writer(steps: list[Write], tagged: list[Field[Any]], by_kio: Write) -> Write:
+def _create_writer_without_tags(
+    steps: list[Write], tagged: list[Field[Any]], by_kio: Write
+) -> Write:
     """Create a writer that lets kio write entities that have a tagged field."""
     defaults = [(attrgetter(field.name), field.default) for field in tagged]
 

@@ -24,8 +24,8 @@ from streams.doctor.former_counts import (
 )
 from streams.doctor.input_facts import fetch_progress
 from streams.doctor.inputs import InputProgress
-from streams.doctor.worker_facts import sample_worker_facts
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.worker_facts import sample_workers
+from streams.doctor.workers import WorkerSamples
 from streams.errors import OutcomeUnknown, UserError
 from streams.ledger import ledger_topic
 from streams.membership.application_group import STREAMS, fetch_group_description
@@ -154,11 +154,9 @@ class ApplicationFacts:
         return build_report(self.application_id, state, members, offsets, protocol)
 
     @fetched_once
-    def workers(self) -> WorkerFacts:
+    def workers(self) -> WorkerSamples:
         """Ask the workers of this machine. Raises StreamsError where none tells its figures."""
-        return sample_worker_facts(
-            self.config.state_dir, self.application_id, self.places.health_ports
-        )
+        return sample_workers(self.config.state_dir, self.application_id, self.places.health_ports)
 
     @fetched_once
     def progress(self) -> Mapping[Partition, InputProgress]:

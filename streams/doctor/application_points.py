@@ -51,7 +51,7 @@ Look = Callable[[ApplicationFacts], Iterable[DoctorFinding]]
 TopicSelection: TypeAlias = Callable[[KnownTopics], frozenset[str]]
 
 
-def list_points() -> list[tuple[PointName, Look]]:
+def list_application_points() -> list[tuple[PointName, Look]]:
     """Return the points of an application, in the order in which they are looked at."""
     return [*_list_machine_points(), *_list_topic_points(), *_list_running_points()]
 
@@ -161,7 +161,7 @@ def _check_rights_first(select: TopicSelection, look: Look) -> Look:
     """
 
     def look_with_rights(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-        facts.cluster.require_described(select(facts.topics()))
+        facts.cluster.refuse_hidden_topics(select(facts.topics()))
         yield from look(facts)
 
     return look_with_rights
@@ -229,23 +229,23 @@ def _check_endpoints(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     return queries.check_endpoints(facts.members().subscriptions.values())
 
 
-def _is_of_this_machine(facts: ApplicationFacts) -> bool:
+def _may_have_state_here(facts: ApplicationFacts) -> bool:
     """Return whether an application has state here, or may have, as its App is at hand."""
     return facts.topology is not None or facts.state_path.is_dir()
 
 
 def _check_disk_space(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    if _is_of_this_machine(facts):
+    if _may_have_state_here(facts):
         yield from machine.check_disk_space(read_disk_usage(facts.state_path))
 
 
 def _check_inodes(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    if _is_of_this_machine(facts):
+    if _may_have_state_here(facts):
         yield from machine.check_inodes(read_disk_usage(facts.state_path))
 
 
 def _check_open_files(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
-    if _is_of_this_machine(facts):
+    if _may_have_state_here(facts):
         stores_here = count_stores(facts.state_path)
         yield from machine.check_open_files(read_process_limits(), stores_here)
 

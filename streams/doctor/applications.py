@@ -21,10 +21,10 @@ def find_applications(cluster: ClusterFacts) -> list[str]:
     Groups of Kafka Streams' applications, of consumers, and of cuts are left out.
     """
     groups = [each.group for each in cluster.groups() if each.protocol in (_CLASSIC, STREAMS)]
-    return [name for name in leave_out_cuts(groups) if _is_application(cluster, name)]
+    return [name for name in exclude_cut_groups(groups) if _is_application(cluster, name)]
 
 
-def leave_out_cuts(groups: Sequence[str]) -> list[str]:
+def exclude_cut_groups(groups: Sequence[str]) -> list[str]:
     """Return the groups that keep no cut of another one of them."""
     return [
         name

@@ -72,7 +72,7 @@ def _probe_broker(address: Address, security: ConnectionSecurity, timeout_s: flo
         with closing(connection):
             throttles: list[timedelta] = []
             (latency_s,) = time_requests(
-                lambda: throttles.append(_ask_for_brokers(connection).throttle_time)
+                lambda: throttles.append(_request_broker_list(connection).throttle_time)
             )
             return BrokerProbe(
                 address,
@@ -85,7 +85,7 @@ def _probe_broker(address: Address, security: ConnectionSecurity, timeout_s: flo
         return BrokerProbe(address, str(error))
 
 
-def _ask_for_brokers(connection: BrokerConnection) -> Any:
+def _request_broker_list(connection: BrokerConnection) -> Any:
     """Send the cheapest request that every user may send: Metadata of no topic."""
     classes = load_request_classes(connection, _METADATA_API_KEY, 9)
     return connection.send_request(

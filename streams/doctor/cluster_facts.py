@@ -110,7 +110,7 @@ class ClusterFacts:
         undescribed: list[str] = []
         for address in clients.ask_brokers(transactions.list_brokers):
             with closing(clients.open_connection(address)) as broker:
-                listed = _list_open_ids(clients, broker)
+                listed = _list_open_transactional_ids(clients, broker)
                 if listed:
                     found += transactions.describe_transactions(
                         broker, listed, lambda each, error: undescribed.append(f"{each} ({error})")
@@ -158,18 +158,18 @@ class ClusterFacts:
             self._topic_settings |= self.admin().fetch_topic_settings(missing)
         return {topic: self._topic_settings[topic] for topic in topics}
 
-    def require_described(self, topics: Collection[str]) -> None:
+    def refuse_hidden_topics(self, topics: Collection[str]) -> None:
         """Raise AuthorizationError for the first of these topics that this user may not describe.
 
         Brokers leave such a topic out of their lists, as they do one that does not exist.
         """
         for topic in sorted(set(topics) - self.description().topics.keys()):
             if topic not in self._refusals:
-                self._refusals[topic] = self._find_refusal(topic)
+                self._refusals[topic] = self._find_authorization_error(topic)
             if (refusal := self._refusals[topic]) is not None:
                 raise refusal
 
-    def _find_refusal(self, topic: str) -> AuthorizationError | None:
+    def _find_authorization_error(self, topic: str) -> AuthorizationError | None:
         """Return the error of a topic that may not be described, None for one that may."""
         try:
             self.admin().check_topic_rights({topic: ["Describe"]})
@@ -182,7 +182,7 @@ class ClusterFacts:
         return int(time.time() * 1_000)
 
 
-def _list_open_ids(clients: ClusterClients, broker: BrokerConnection) -> list[str]:
+def _list_open_transactional_ids(clients: ClusterClients, broker: BrokerConnection) -> list[str]:
     """Return the ids of the open transactions that a broker coordinates, once it has loaded."""
     return clients.ask_brokers(
         lambda _: list(transactions.list_transactional_ids(broker, transactions.OPEN_STATES))

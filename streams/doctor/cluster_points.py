@@ -43,7 +43,7 @@ Look = Callable[[ClusterFacts], Iterable[DoctorFinding]]
 _COORDINATORS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
-def list_points(*, is_alone: bool) -> list[tuple[PointName, Look]]:
+def list_cluster_points(*, is_alone: bool) -> list[tuple[PointName, Look]]:
     """Return the points of a cluster; where it `is_alone`, of all of its topics."""
     found: list[tuple[str, Look]] = [
         (CONNECTION, _check_connection),

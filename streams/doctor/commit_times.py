@@ -42,7 +42,7 @@ def choose_offsets_partition(group: str, partition_count: int) -> int:
     return code % partition_count
 
 
-def decode_offset_place(key: bytes | None) -> tuple[GroupId, Partition] | None:
+def decode_committed_partition(key: bytes | None) -> tuple[GroupId, Partition] | None:
     """Return the group and the partition that a record of an offset is of; None for another one."""
     try:
         fields = _CommitFields(key or b"")
@@ -56,7 +56,7 @@ def decode_offset_place(key: bytes | None) -> tuple[GroupId, Partition] | None:
 
 def decode_offset_commit(key: bytes | None, value: bytes | None) -> OffsetCommit | None:
     """Return the commit of a record; None for tombstones, other records and unknown versions."""
-    place = decode_offset_place(key)
+    place = decode_committed_partition(key)
     if place is None or value is None:
         return None
     try:

@@ -60,7 +60,7 @@ def check_commit_interval(config: StreamsConfig) -> Iterator[DoctorFinding]:
 
 def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Compare the application's time-outs with what each broker allows."""
-    limit_ms = find_least_setting(brokers, _MAX_TIMEOUT)
+    limit_ms = find_lowest_setting(brokers, _MAX_TIMEOUT)
     timeout_ms = config.transaction_timeout_ms
     if config.exactly_once and limit_ms is not None and timeout_ms > limit_ms:
         yield create_error_finding(
@@ -74,7 +74,7 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
         (int(each[_SESSION_LIMITS[0]]) for each in _select_brokers_with(brokers, _SESSION_LIMITS)),
         default=0,
     )
-    most = find_least_setting(brokers, _SESSION_LIMITS[1])
+    most = find_lowest_setting(brokers, _SESSION_LIMITS[1])
     session_ms = config.session_timeout_ms
     if session_ms < least or (most is not None and session_ms > most):
         yield create_error_finding(
@@ -92,8 +92,8 @@ def check_broker_limits(config: StreamsConfig, brokers: BrokerSettings) -> Itera
 
 def check_retention(brokers: BrokerSettings) -> Iterator[DoctorFinding]:
     """Find brokers that forget offsets, or transactional ids, while an application is stopped."""
-    minutes = find_least_setting(brokers, _OFFSET_RETENTION)
-    expiration_ms = find_least_setting(brokers, _ID_EXPIRATION)
+    minutes = find_lowest_setting(brokers, _OFFSET_RETENTION)
+    expiration_ms = find_lowest_setting(brokers, _ID_EXPIRATION)
     is_fine = True
     if minutes is not None and minutes * _MS_PER_MINUTE < _RETENTION_WISE_MS:
         is_fine = False
@@ -126,7 +126,7 @@ def _select_brokers_with(
     return (each for each in brokers.values() if all(name in each for name in names))
 
 
-def find_least_setting(brokers: BrokerSettings, name: str) -> int | None:
+def find_lowest_setting(brokers: BrokerSettings, name: str) -> int | None:
     """Return the least value of a setting over the brokers; None if none tells it."""
     return min((int(each[name]) for each in _select_brokers_with(brokers, (name,))), default=None)
 

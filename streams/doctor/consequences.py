@@ -62,7 +62,7 @@ def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     marked = []
     for finding in findings:
         if finding.point == group.MEMBERS and finding.what == group.NO_WORKER:
-            finding = _name_what_ends_workers(finding, errors)
+            finding = _name_errors_that_end_workers(finding, errors)
         root = next((each for each in roots if _may_follow(finding, each)), None)
         if root is not None:
             remedy = f"it may follow from the {root.verdict} of the point {root.point!r}: "
@@ -71,7 +71,7 @@ def mark_consequences(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
     return marked
 
 
-def _name_what_ends_workers(
+def _name_errors_that_end_workers(
     finding: DoctorFinding, errors: Sequence[DoctorFinding]
 ) -> DoctorFinding:
     """Return the finding that no worker runs, with the points whose errors may be the reason."""

@@ -33,7 +33,7 @@ def measure_coordinator_answer_times(
     with ExitStack() as connections:
         of_group = connections.enter_context(closing(_connect_to_coordinator(clients, group_id, 0)))
         requests: dict[str, Callable[[], object]] = {
-            "group": lambda: _ask_for_offset(of_group, group_id, partition)
+            "group": lambda: _request_committed_offset(of_group, group_id, partition)
         }
         if transactional_id is not None:
             of_id = connections.enter_context(
@@ -54,7 +54,9 @@ def _connect_to_coordinator(clients: ClusterClients, key: str, key_type: int) ->
     return clients.open_connection(address)
 
 
-def _ask_for_offset(connection: BrokerConnection, group_id: str, partition: Partition) -> None:
+def _request_committed_offset(
+    connection: BrokerConnection, group_id: str, partition: Partition
+) -> None:
     fetch_offsets(connection, group_id, [partition], require_stable=False)
 
 

@@ -21,8 +21,8 @@ from streams.doctor.cluster_facts import OFFSETS_TOPIC, ClusterFacts
 from streams.doctor.commit_times import (
     OffsetCommit,
     choose_offsets_partition,
+    decode_committed_partition,
     decode_offset_commit,
-    decode_offset_place,
 )
 from streams.doctor.transaction_ends import NoTransactionEnd, find_transaction_end
 from streams.errors import StreamsError
@@ -108,7 +108,7 @@ def decode_commits(records: Iterable[tuple[bytes | None, bytes | None]]) -> list
     """
     found: dict[tuple[str, Partition], list[OffsetCommit]] = {}
     for key, value in records:
-        place = decode_offset_place(key)
+        place = decode_committed_partition(key)
         if place is None:
             continue
         if value is None:
@@ -132,7 +132,7 @@ def select_early_commits(
     proven: dict[str, Partition] = {}
     compared = 0
     incomparable: Counter[NoTransactionEnd] = Counter()
-    for commit in islice(_leave_out_repeated(commits), _COMPARED_MAX):
+    for commit in islice(_exclude_repeated_commits(commits), _COMPARED_MAX):
         place = commit.group, commit.partition
         if commit.group in proven or looked_at.get(place, 0) >= _COMMITS_MAX or not commit.offset:
             continue
@@ -151,7 +151,7 @@ def select_early_commits(
     return EarlyCommits(proven, compared, incomparable)
 
 
-def _leave_out_repeated(commits: Iterable[OffsetCommit]) -> Iterable[OffsetCommit]:
+def _exclude_repeated_commits(commits: Iterable[OffsetCommit]) -> Iterable[OffsetCommit]:
     """Yield, of several commits of one offset by one group, the first in time alone."""
     firsts: dict[tuple[str, Partition, int], OffsetCommit] = {}
     for each in commits:

@@ -143,12 +143,13 @@ def _describe_undated(
         "process: the records between may be deleted soon, or at any moment; how old they are is "
         "not known" + (f"; so it is with {others}" if others else ""),
         f"records are deleted before they are processed, the oldest first{_STOP}",
-        f"keep them for longer: {_format_keep(partition.topic)}; {_advise_catching_up(has_workers)}"
+        f"keep them for longer: {_format_keep_command(partition.topic)}; "
+        f"{_advise_catching_up(has_workers)}"
         ". Then set retention.ms as it was",
     )
 
 
-def _format_keep(topic: str) -> str:
+def _format_keep_command(topic: str) -> str:
     """Return the command by which a topic loses no record by its age."""
     alter = ("kafka-configs.sh", "--alter", "--entity-type", "topics", "--entity-name")
     return format_kafka_command(*alter, topic, "--add-config", "retention.ms=-1")
@@ -185,7 +186,8 @@ def _describe_near(
         "records are deleted before they are processed, the oldest first"
         + ("" if left_ms <= 0 else f", {format_duration(left_ms / _MS)} from now")
         + _STOP,
-        f"keep them for longer: {_format_keep(partition.topic)}; {_advise_catching_up(has_workers)}"
+        f"keep them for longer: {_format_keep_command(partition.topic)}; "
+        f"{_advise_catching_up(has_workers)}"
         f". Then set retention.ms={record.retention_ms} again",
     )
 

@@ -150,7 +150,7 @@ def check_skew(
                 f"{others:,.0f}",
                 "one task does most of the work: more workers don't help it",
                 "look at the keys of its newest records: "
-                + _suggest_newest(largest, (ends or {}).get(largest, 0))
+                + _format_newest_records_command(largest, (ends or {}).get(largest, 0))
                 + "; a hot key is spread with select_key, or aggregated in two steps",
             )
             break
@@ -158,7 +158,7 @@ def check_skew(
         yield create_fine_finding(SKEW, f"none over {format_count(len(sizes), 'partition')}")
 
 
-def _suggest_newest(partition: Partition, end_offset: int) -> str:
+def _format_newest_records_command(partition: Partition, end_offset: int) -> str:
     """Return the command that shows the newest records of a partition."""
     return format_command(
         *("consume", partition.topic, "--partition", str(partition.number)),
@@ -231,7 +231,7 @@ def check_next_records(
             yield create_warning_finding(
                 NEXT_RECORDS,
                 what,
-                _describe_handled(handler),
+                _describe_handling_of_unreadable(handler),
                 f"{shown} shows it and the next; correct the producer that writes such records, or "
                 "the serde",
             )
@@ -239,7 +239,7 @@ def check_next_records(
         yield create_fine_finding(NEXT_RECORDS, f"serdes read {format_count(looked_at, 'record')}")
 
 
-def _describe_handled(handler: ExceptionHandler) -> str:
+def _describe_handling_of_unreadable(handler: ExceptionHandler) -> str:
     """Return what becomes of records that can't be read, by a handler other than `fail`."""
     if isinstance(handler, DeadLetter):
         return (

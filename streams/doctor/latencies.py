@@ -17,7 +17,7 @@ LATE_S = 1.0
 """The time from which an answer is late, of brokers and coordinators alike."""
 
 
-def choose_typical_s(times_s: Sequence[float]) -> float:
+def choose_second_longest_s(times_s: Sequence[float]) -> float:
     """Return the second longest of several times, or the only one."""
     return sorted(times_s)[-2] if len(times_s) > 1 else times_s[0]
 
@@ -32,9 +32,9 @@ def time_requests(*requests: Callable[[], object]) -> list[float]:
         if number:
             time.sleep(_PAUSE_S)
         for each, found in zip(requests, times_s, strict=True):
-            if len(found) > 1 and choose_typical_s(found) > LATE_S:
+            if len(found) > 1 and choose_second_longest_s(found) > LATE_S:
                 continue
             began_s = time.monotonic()
             each()
             found.append(time.monotonic() - began_s)
-    return [choose_typical_s(each) for each in times_s]
+    return [choose_second_longest_s(each) for each in times_s]

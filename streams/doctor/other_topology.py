@@ -73,18 +73,20 @@ def compare_with_running_topologies(
     running = {each.fingerprint: each for each in declared}
     if own is None:
         return TopologyComparison(tuple(sorted(running)) if len(running) > 1 else ())
-    runs_own = own.fingerprint in running or any(_reads_as(own, each) for each in running.values())
+    runs_own = own.fingerprint in running or any(
+        _reads_same_sources(own, each) for each in running.values()
+    )
     others = {
         name: each
         for name, each in sorted(running.items())
-        if name != own.fingerprint and not _reads_as(own, each)
+        if name != own.fingerprint and not _reads_same_sources(own, each)
     }
     return TopologyComparison(
         tuple(others), tuple(_find_first_conflicts(own, others)), runs_own=runs_own
     )
 
 
-def _reads_as(own: DeclaredTopology, running: DeclaredTopology) -> bool:
+def _reads_same_sources(own: DeclaredTopology, running: DeclaredTopology) -> bool:
     """Return whether a topology without a fingerprint reads what the App reads."""
     return not running.fingerprint and _list_sources(running) == _list_sources(own)
 

@@ -56,7 +56,7 @@ def examine_cluster(facts: ClusterFacts, *, is_alone: bool) -> list[DoctorFindin
     """Look at a cluster; `is_alone`: no application is looked at besides."""
     points = [
         Point(name, lambda look=look: look(facts))  # type: ignore[misc]
-        for name, look in cluster_points.list_points(is_alone=is_alone)
+        for name, look in cluster_points.list_cluster_points(is_alone=is_alone)
     ]
     return list(look_at_points(points))
 
@@ -65,7 +65,7 @@ def examine_application(facts: ApplicationFacts) -> list[DoctorFinding]:
     """Look at an application, at this machine for it, and at its topics on the cluster."""
     points = [
         Point(name, lambda look=look: look(facts))  # type: ignore[misc]
-        for name, look in application_points.list_points()
+        for name, look in application_points.list_application_points()
     ]
     found = look_at_points(points, _AT_ONCE)
     return [replace(each, application=facts.application_id) for each in found]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from streams.common.counted import format_count
 from streams.doctor.findings import DoctorFinding, create_fine_finding, create_warning_finding
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 from streams.membership.protocol import SubscriptionInfo
 from streams.monitoring.scraped_figures import Scrape
 
@@ -38,7 +38,7 @@ def check_endpoints(subscriptions: Collection[SubscriptionInfo]) -> Iterator[Doc
         )
 
 
-def check_queries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_queries(facts: WorkerSamples) -> Iterator[DoctorFinding]:
     """Find queries that fail or take long, and functions of theirs that run on for nobody."""
     summary = facts.summary
     if summary.queries_rate is None:  # no worker that was asked answers queries
@@ -67,7 +67,7 @@ def check_queries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
                 "time here",
             )
         )
-    if overdue := _list_overdue(facts.after):
+    if overdue := _count_overdue_functions(facts.after):
         troubles.append(
             create_warning_finding(
                 QUERIES,
@@ -92,7 +92,7 @@ def _describe_bounds(scrapes: Mapping[str, Scrape], latency_s: float) -> str:
     return f"{max(filter(math.isfinite, bounds), default=_LATENCY_MAX_S):g} s"
 
 
-def _describe_refusals(facts: WorkerFacts) -> str:
+def _describe_refusals(facts: WorkerSamples) -> str:
     """Return by which limits workers have refused queries between the two looks."""
     refused: Counter[str] = Counter()
     for address, scrape in facts.after.items():
@@ -106,7 +106,7 @@ def _describe_refusals(facts: WorkerFacts) -> str:
     return f": {', '.join(shown)}" if shown else ""
 
 
-def _list_overdue(scrapes: Mapping[str, Scrape]) -> Mapping[str, float]:
+def _count_overdue_functions(scrapes: Mapping[str, Scrape]) -> Mapping[str, float]:
     """Return how many functions nobody waits for any more, by the query's name."""
     found: Counter[str] = Counter()
     for scrape in scrapes.values():

@@ -66,7 +66,7 @@ def find_uncommitted_reads(
     return proven, readers
 
 
-def _advise_on_requests(client_ids: Sequence[str], broker_ids: Sequence[int]) -> str:
+def _advise_on_request_log(client_ids: Sequence[str], broker_ids: Sequence[int]) -> str:
     """Return how the brokers' log of requests decides it; empty where there is none."""
     if not broker_ids:
         return ""
@@ -119,6 +119,6 @@ def check_isolation(
             "isolation.level=read_committed is set; librdkafka's only if it is set to "
             "read_uncommitted",
         )
-        yield replace(finding, remedy=_advise_on_requests(client_ids, broker_ids))
+        yield replace(finding, remedy=_advise_on_request_log(client_ids, broker_ids))
     if not readers:
         yield create_fine_finding(ISOLATION, "no other group has committed offsets of the outputs")

@@ -9,7 +9,7 @@ from streams.commands.offset_restoration import Restoration
 from streams.commands.restorable_tasks import list_restorable_tasks
 from streams.common.topic_partitions import CommittedOffsets, Partition
 from streams.doctor.application_facts import ApplicationFacts
-from streams.doctor.configuration import find_least_setting
+from streams.doctor.configuration import find_lowest_setting
 from streams.doctor.disk_facts import read_stores_without_worker
 from streams.doctor.findings import DoctorFinding
 from streams.doctor.former_counts import list_equally_partitioned_topics
@@ -118,7 +118,7 @@ def _find_remaining_offsets(
     left = find_remaining_offsets(lost, facts.committed())
     if not lost or not left.is_empty:
         return left
-    minutes = find_least_setting(facts.cluster.broker_settings(), "offsets.retention.minutes")
+    minutes = find_lowest_setting(facts.cluster.broker_settings(), "offsets.retention.minutes")
     written = [each.written_ms for each in read_stores_without_worker(facts.state_path)]
     if minutes is None or not any(written):
         return left

@@ -94,7 +94,7 @@ def _find_hidden_topics(facts: ApplicationFacts) -> dict[str, str]:
     missing = {}
     for topic in sorted(facts.topics().all):
         try:
-            facts.cluster.require_described([topic])
+            facts.cluster.refuse_hidden_topics([topic])
         except AuthorizationError as error:
             missing[f"topic {topic}"] = error.operation
     return missing

@@ -51,7 +51,7 @@ def check_certificates(
             fine = False
             yield create_warning_finding(
                 CERTIFICATES,
-                f"{owner} is valid until {until}: {_format_left(validity.end - now)} more",
+                f"{owner} is valid until {until}: {_format_time_left(validity.end - now)} more",
                 "new connections are refused then",
                 _RENEWAL,
             )
@@ -95,7 +95,7 @@ def check_rights(missing: Mapping[str, str], looked_at: int) -> Iterator[DoctorF
         )
 
 
-def _format_left(left: timedelta) -> str:
+def _format_time_left(left: timedelta) -> str:
     return f"{left.days} days" if left.days >= 2 else f"{left // timedelta(hours=1)} h"
 
 

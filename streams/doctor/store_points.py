@@ -147,7 +147,7 @@ def check_disk_contents(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     try:
         on_disk = stores.read_stores_on_disk(facts.state_path)
     except ValueError as error:
-        yield from stores.check_damaged_numbers(facts.state_path, str(error))
+        yield from stores.report_damaged_numbers_file(facts.state_path, str(error))
         return
     yield from stores.check_disk_contents(facts.state_path, on_disk, declared)
 
@@ -178,6 +178,6 @@ def check_idle_time(facts: ApplicationFacts) -> Iterator[DoctorFinding]:
     brokers = facts.cluster.broker_settings()
     yield from stores.check_idle_time(
         facts.cluster.now_ms - max(written),
-        configuration.find_least_setting(brokers, "offsets.retention.minutes"),
-        configuration.find_least_setting(brokers, "transactional.id.expiration.ms"),
+        configuration.find_lowest_setting(brokers, "offsets.retention.minutes"),
+        configuration.find_lowest_setting(brokers, "transactional.id.expiration.ms"),
     )

@@ -209,7 +209,7 @@ def check_disk_contents(
         )
 
 
-def check_damaged_numbers(path: Path, damage: str) -> Iterator[DoctorFinding]:
+def report_damaged_numbers_file(path: Path, damage: str) -> Iterator[DoctorFinding]:
     """Say that the file which numbers the directories of tasks can't be read, and why."""
     finding = create_error_finding(
         ON_DISK,

@@ -17,7 +17,7 @@ from streams.doctor.findings import (
     create_unknown_finding,
     create_warning_finding,
 )
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 
 QUOTAS = "quotas"
 _THROTTLE_MAX_MS = 100.0
@@ -33,7 +33,7 @@ _FIGURES = {
 """The figures that tell of throttling, with the kind of client and the quota by bytes."""
 
 
-def find_longest_throttles(facts: WorkerFacts) -> Mapping[str, tuple[float, str]]:
+def find_longest_throttles(facts: WorkerSamples) -> Mapping[str, tuple[float, str]]:
     """Return the longest time in ms that brokers throttled each kind of client, and which client.
 
     The figures are of the last seconds before each of the two looks. Kinds that were not throttled
@@ -49,7 +49,7 @@ def find_longest_throttles(facts: WorkerFacts) -> Mapping[str, tuple[float, str]
     return longest
 
 
-def check_throttling(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_throttling(facts: WorkerSamples) -> Iterator[DoctorFinding]:
     """Find clients of workers that brokers make wait by a quota."""
     longest = find_longest_throttles(facts)
     throttled = {name: e for name, e in longest.items() if e[0] > _THROTTLE_MAX_MS}

@@ -61,7 +61,7 @@ def check_clocks(
             f"the clock of the worker at {address} is {format_duration(abs(seconds))} "
             f"{'ahead of' if seconds > 0 else 'behind'} that of this process",
             consequence,
-            f"{_ADVICE}{_tell_aftermath(seconds, stamped)}",
+            f"{_ADVICE}{_describe_aftermath(seconds, stamped)}",
         )
     if ahead and not off:
         places = name_partitions([str(p) for p in sorted(ahead)])
@@ -74,8 +74,8 @@ def check_clocks(
             "its commits" + (f"; now it is that of {' and '.join(names)}" if names else ""),
             consequence,
             f"{_ADVICE}{'' if names else f'; {seen}'}"
-            f"{_tell_aftermath(max(ahead.values()), stamped)} The numbers of commits stay ahead "
-            "until the time has caught up with them, which by itself does no harm",
+            f"{_describe_aftermath(max(ahead.values()), stamped)} The numbers of commits stay "
+            "ahead until the time has caught up with them, which by itself does no harm",
         )
     if not off and not ahead:
         yield create_fine_finding(WORKER_CLOCKS, "no commit is ahead of this machine's clock")
@@ -91,7 +91,7 @@ _ADVICE = (
 )
 
 
-def _tell_aftermath(seconds: float, stamped: Collection[str] | None) -> str:
+def _describe_aftermath(seconds: float, stamped: Collection[str] | None) -> str:
     """Return what follows once a clock that was ahead is right; empty if nothing does.
 
     Stream time does not go back, and commits keep it, so that it outlives a restart.

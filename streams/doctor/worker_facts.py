@@ -16,7 +16,7 @@ from streams.commands.metric_scrapes import fetch_scrape
 from streams.common.addresses import format_address, parse_address
 from streams.common.counted import format_count
 from streams.doctor.stopped_processes import find_stopped_listeners
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 from streams.errors import StreamsError
 from streams.monitoring.scraped_figures import Scrape, summarise_scrapes
 from streams.processes.worker_addresses import list_worker_addresses
@@ -31,9 +31,9 @@ _STARTED = "process_start_time_seconds"
 _UNHEALTHY = 503
 
 
-def sample_worker_facts(
+def sample_workers(
     state_dir: Path, application_id: str, ports: Collection[int] = ()
-) -> WorkerFacts:
+) -> WorkerSamples:
     """Sample metrics and health of an application's workers here, and of those at given ports.
 
     Raises: StreamsError where none tells its figures.
@@ -72,7 +72,7 @@ def sample_worker_facts(
     summary = summarise_scrapes(before, after, elapsed_s)
     unanswered = tuple(each for each in addresses if each not in before)
     stopped = find_stopped_listeners([parse_address(each) for each in unanswered])
-    return WorkerFacts(
+    return WorkerSamples(
         *(before, after, summary, elapsed_s, healths, without, uptimes, unanswered),
         stopped={format_address(address): process for address, process in stopped.items()},
         absent=tuple(absent),

@@ -43,7 +43,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerFacts:
+class WorkerSamples:
     """Holds two scrapes of each worker that answers, a summary of both, and their health reports.
 
     `without_address` counts workers of this machine that tell no figures. `uptimes_s` are known
@@ -67,7 +67,7 @@ class WorkerFacts:
     """By how many seconds the clocks of workers are ahead of this process's, as /health says."""
 
 
-def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_health(facts: WorkerSamples) -> Iterator[DoctorFinding]:
     """Find workers that say of themselves that they are not healthy, with their reasons."""
     reasons = {
         f"{address}: {why}": None
@@ -111,7 +111,7 @@ def check_health(facts: WorkerFacts) -> Iterator[DoctorFinding]:
 
 
 def check_processing(
-    facts: WorkerFacts, config: StreamsConfig, lag: int = 0
+    facts: WorkerSamples, config: StreamsConfig, lag: int = 0
 ) -> Iterator[DoctorFinding]:
     """Find threads that do nothing but process, and slices near `max_poll_interval_ms`.
 
@@ -162,7 +162,7 @@ class HeldUpThread:
     trouble: str = ""
 
 
-def find_held_up_thread(facts: WorkerFacts) -> HeldUpThread | None:
+def find_held_up_thread(facts: WorkerSamples) -> HeldUpThread | None:
     """Return the thread that was seen with one record for longest, None where none took long.
 
     What is counted of records and times is of those that are over, so it does not show that.
@@ -215,7 +215,7 @@ def is_saturated(summary: MetricsOutput, lag: int) -> bool:
     return ratio > _BUSY_MAX or (ratio > _MOSTLY_BUSY and lag > rate * _BACKLOG_MAX_S)
 
 
-def measure_record_ms(facts: WorkerFacts) -> float | None:
+def measure_record_ms(facts: WorkerSamples) -> float | None:
     """Return how long a record took lately, or since the start where none came; None if unknown."""
 
     def add_up(scrapes: Mapping[str, Scrape], name: str) -> float:
@@ -229,7 +229,7 @@ def measure_record_ms(facts: WorkerFacts) -> float | None:
     return seconds / records * _MS if records else None
 
 
-def name_busy_function(facts: WorkerFacts) -> str:
+def name_busy_function(facts: WorkerSamples) -> str:
     """Return words for the function of the user that threads were found in most often."""
     found = Counter(
         str(thread["what"])
@@ -241,7 +241,7 @@ def name_busy_function(facts: WorkerFacts) -> str:
     return f", seen in {found.most_common(1)[0][0]}" if found else ""
 
 
-def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_commits(facts: WorkerSamples) -> Iterator[DoctorFinding]:
     """Find commits that take long."""
     longest_s = facts.summary.commit_latency_max_s
     if longest_s is None:
@@ -260,7 +260,7 @@ def check_commits(facts: WorkerFacts) -> Iterator[DoctorFinding]:
 
 
 def check_dropped_records(
-    facts: WorkerFacts, letter_topics: Collection[str] = ()
+    facts: WorkerSamples, letter_topics: Collection[str] = ()
 ) -> Iterator[DoctorFinding]:
     """Find records that are dropped, or written as dead letters, now.
 
@@ -288,7 +288,7 @@ def check_dropped_records(
         yield create_fine_finding(DROPPED, "none now")
 
 
-def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[DoctorFinding]:
+def check_key_placement(facts: WorkerSamples, *, has_joins: bool) -> Iterator[DoctorFinding]:
     """Find keys of inputs that are in other partitions than Kafka's producers choose.
 
     Counted are those of inputs of joins and of steps with stores. Without a join each key is in one
@@ -318,7 +318,7 @@ def check_key_placement(facts: WorkerFacts, *, has_joins: bool) -> Iterator[Doct
         )
 
 
-def check_recoveries(facts: WorkerFacts) -> Iterator[DoctorFinding]:
+def check_recoveries(facts: WorkerSamples) -> Iterator[DoctorFinding]:
     """Find workers that start over again and again, with the kinds of errors that make them."""
     fault = False
     for address, scrape in facts.after.items():

@@ -23,7 +23,12 @@ def choose_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, P
         pools.thread_counts,
         {},
         Counter(owner for owner in owners if owner is not None),
-        {p for task in ordered for p in pools.find_eligible(task) if pools.is_holder(task, p)},
+        {
+            p
+            for task in ordered
+            for p in pools.find_eligible(task)
+            if pools.is_standby_holder(task, p)
+        },
     )
     homeless = []
     for task in ordered:
@@ -49,9 +54,9 @@ def choose_stateful_targets(tasks: Collection[str], pools: Pools) -> dict[str, P
         return (
             pools.find_owner(replica.task) is not None,
             not is_caught_up,
-            not pools.is_holder(replica.task, target),
+            not pools.is_standby_holder(replica.task, target),
             0 if is_caught_up else pools.lag_of(replica.task, target),
-            pools.is_held_elsewhere(replica.task, target),
+            pools.has_standby_elsewhere(replica.task, target),
         )
 
     units.balance_loads(lambda replica, pool: pool in pools.find_eligible(replica.task), rank_move)

@@ -98,7 +98,7 @@ class CheapestPlacement:
             relax_step(_Step(None, place, task, self._compute_cost(task, client)))
         for place in waiting:  # the list grows while it is walked
             if best is None or distances[place] < distances[best]:
-                for step in self._list_steps(place):
+                for step in self._list_moves_making_room(place):
                     relax_step(step)
         if best is None:
             raise ValueError(f"the limits of groups leave no room for task {task}")
@@ -110,7 +110,7 @@ class CheapestPlacement:
     def _has_room(self, place: Place) -> bool:
         return self._room[place.client] > 0 and self._group_room.get(place, 1) > 0
 
-    def _list_steps(self, place: Place) -> list[_Step]:
+    def _list_moves_making_room(self, place: Place) -> list[_Step]:
         """List the moves that make room at a full place: each to another client.
 
         If only the client is full, and not its group, a task of any group can make room.

@@ -117,7 +117,7 @@ def _choose_warmups(
     def rank_move(move: TaskMove) -> tuple[object, ...]:
         task, target = move
         return (
-            not pools.is_holder(task, target),
+            not pools.is_standby_holder(task, target),
             pools.lag_of(task, target),
             partition_sort_key(task),
         )

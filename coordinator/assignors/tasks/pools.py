@@ -43,7 +43,7 @@ class Pools:
             for task, members in (state.eligible_members or {}).items()
         }
         self._holding_clients = {
-            task: {self.client_of(i) for i in self._find_pools(members)}
+            task: {self.client_of(i) for i in self._find_pools_of_members(members)}
             for task, members in state.standby_holders.items()
         }
 
@@ -75,11 +75,11 @@ class Pools:
         """Return the pools that may run a task and are caught up."""
         return [pool for pool in self.find_eligible(task) if self.is_caught_up(task, pool)]
 
-    def is_holder(self, task: str, pool: PoolNumber) -> bool:
+    def is_standby_holder(self, task: str, pool: PoolNumber) -> bool:
         """Return whether a pool's client runs a standby or warm-up task of a task now."""
         return self.client_of(pool) in self._holding_clients.get(task, ())
 
-    def is_held_elsewhere(self, task: str, pool: PoolNumber) -> bool:
+    def has_standby_elsewhere(self, task: str, pool: PoolNumber) -> bool:
         """Return whether a client other than a pool's runs a standby or warm-up task of a task."""
         return bool(self._holding_clients.get(task, set()) - {self.client_of(pool)})
 
@@ -90,12 +90,12 @@ class Pools:
         have run the task before: a restart moves nothing.
         """
         is_caught_up = self.is_caught_up(task, pool)
-        was_owner = self.client_of(pool) in self._starting_clients and not self.is_holder(
+        was_owner = self.client_of(pool) in self._starting_clients and not self.is_standby_holder(
             task, pool
         )
         return not is_caught_up, is_caught_up and not was_owner, self.lag_of(task, pool)
 
-    def _find_pools(self, members: Iterable[str]) -> list[PoolNumber]:
+    def _find_pools_of_members(self, members: Iterable[str]) -> list[PoolNumber]:
         return [self.pool_of_member[m] for m in members if m in self.pool_of_member]
 
 

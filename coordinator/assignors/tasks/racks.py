@@ -164,9 +164,11 @@ class RackAwareOptimizer:
             cost = distant_count * costs.traffic * scale
             if pool == placed[task]:
                 return cost
-            is_holder = self._pools.is_holder(task, pool)
+            is_standby_holder = self._pools.is_standby_holder(task, pool)
             return (
-                cost + costs.non_overlap * scale + (_HOLDER_PENALTY if is_holder else _MOVE_PENALTY)
+                cost
+                + costs.non_overlap * scale
+                + (_HOLDER_PENALTY if is_standby_holder else _MOVE_PENALTY)
             )
 
         return compute_cost

@@ -41,7 +41,7 @@ class StandbyTargets:
                 self._place_standbys(task, only_holders=only_holders)
         self._units.balance_loads(self._can_move, self._rank_move)
         if optimizer is not None:
-            optimizer.exchange_standbys(self._list_movable, self._move_standby)
+            optimizer.exchange_standbys(self._list_movable_standbys, self._move_standby)
         return {
             task: [self._units.unit_of[standby] for standby in standbys]
             for task, standbys in self._standbys.items()
@@ -56,7 +56,7 @@ class StandbyTargets:
             if not candidates:
                 return
             best = min(candidates, key=lambda pool: self._rank_pool(replica, pool))
-            if only_holders and not self._pools.is_holder(task, best):
+            if only_holders and not self._pools.is_standby_holder(task, best):
                 return
             self._units.place_replica(replica, best)
             standbys.append(replica)
@@ -97,7 +97,7 @@ class StandbyTargets:
         task = replica.task
         return (
             -self._count_new_tags(task, pool),
-            not self._pools.is_holder(task, pool),
+            not self._pools.is_standby_holder(task, pool),
             *self._pools.rank_by_state(task, pool)[:2],
             self._units.rank_unit_by_load(replica, pool),
         )
@@ -109,7 +109,7 @@ class StandbyTargets:
             self._count_new_tags(task, pool, replica) >= self._count_new_tags(task, here, replica)
         )
 
-    def _list_movable(self, source: int, target: int) -> list[str]:
+    def _list_movable_standbys(self, source: int, target: int) -> list[str]:
         """Return the tasks whose standby may move from one pool to another."""
         return [
             replica.task
@@ -125,9 +125,9 @@ class StandbyTargets:
     def _rank_move(self, replica: Replica, pool: PoolNumber) -> tuple[bool, bool, bool, int]:
         task = replica.task
         return (
-            self._pools.is_holder(task, self._units.unit_of[replica]),
+            self._pools.is_standby_holder(task, self._units.unit_of[replica]),
             not self._pools.is_caught_up(task, pool),
-            not self._pools.is_holder(task, pool),
+            not self._pools.is_standby_holder(task, pool),
             self._pools.lag_of(task, pool),
         )
 
@@ -147,6 +147,6 @@ def find_standby_stand_in(
     ]
     return min(
         candidates,
-        key=lambda pool: (not pools.is_holder(task, pool), pools.lag_of(task, pool), pool),
+        key=lambda pool: (not pools.is_standby_holder(task, pool), pools.lag_of(task, pool), pool),
         default=None,
     )

@@ -88,13 +88,13 @@ class LogCleaner:
             != self._collect_first_dirty_offsets()
         ):
             self._write_offset_checkpoint()
-        self._schedule_call(self._backoff_ms, self._begin_round)
+        self._reschedule_call(self._backoff_ms, self._begin_round)
 
     def close(self) -> None:
         """Stop at once: a cleaned segment that isn't in place yet is dropped."""
         if self._timer is not None:
             self._timer.cancel()
-        self._drop_steps()
+        self._abandon_current_cleaning()
 
     def clean_regardless_of_ratio(self, partition: PartitionLog | None = None) -> CleaningCount:
         """Clean one log or all of them without a pause, whatever the dirty ratio; return the count.
@@ -203,8 +203,8 @@ class LogCleaner:
     def _forget_topic(self, topic: BrokerTopic) -> None:
         """Stop cleaning a topic that was deleted, and drop what is stored about its logs."""
         if self._current in topic.partitions:
-            self._drop_steps()
-            self._schedule_call(0, self._begin_round)
+            self._abandon_current_cleaning()
+            self._reschedule_call(0, self._begin_round)
         self._uncleanable.difference_update(topic.partitions)
         self._put_off.difference_update(topic.partitions)
         if any(each.compaction.first_dirty_offset for each in topic.partitions):
@@ -271,22 +271,22 @@ class LogCleaner:
                         return
         except StopIteration as end:
             self._steps = None
-            self._schedule_call(_REST_MS if end.value else self._backoff_ms, self._begin_round)
+            self._reschedule_call(_REST_MS if end.value else self._backoff_ms, self._begin_round)
             return
-        self._schedule_call(_REST_MS, self._run_slice)
+        self._reschedule_call(_REST_MS, self._run_slice)
 
     def _resume_steps(self, steps: Steps[bool], error: Exception | None) -> None:
         """Resume the cleaning steps after a background call has ended, unless they were dropped."""
         if steps is self._steps:
-            self._schedule_call(0, partial(self._run_slice, error))
+            self._reschedule_call(0, partial(self._run_slice, error))
 
-    def _drop_steps(self) -> None:
+    def _abandon_current_cleaning(self) -> None:
         """Close the current steps, so that their cleaning ends unfinished."""
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
 
-    def _schedule_call(self, delay_ms: float, call: Callable[[], None]) -> None:
+    def _reschedule_call(self, delay_ms: float, call: Callable[[], None]) -> None:
         """Schedule a call in place of the one that is scheduled."""
         if self._timer is not None:
             self._timer.cancel()

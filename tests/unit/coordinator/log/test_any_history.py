@@ -122,7 +122,7 @@ class History:
         self._note(offset, 1, producer_id)
 
     def save(self) -> None:
-        self.log.checkpoints.save_in_background()
+        self.log.checkpoints.save_checkpoint_in_background()
 
     def work(self) -> None:
         self.background.work()

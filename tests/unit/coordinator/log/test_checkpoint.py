@@ -85,7 +85,7 @@ def test_only_what_came_after_the_checkpoint_is_read_after_a_crash(
     disk = MemoryDisk()
     log = opened(disk, segment_bytes=segment_bytes)
     write(log, 0, 20)
-    log.checkpoints.save_in_background()
+    log.checkpoints.save_checkpoint_in_background()
     size = sum(size for _, size in log.list_segment_files())
     log.append_produced(produced([b"late"], producer_id=7, sequence=20, transactional=True))
     added = sum(size for _, size in log.list_segment_files()) - size
@@ -133,8 +133,8 @@ def test_a_log_that_is_closed_asks_for_nothing_more_in_the_background() -> None:
     disk = MemoryDisk()
     log = partition(DIRECTORY, disk=disk, background=background)
     log.append_produced(produced())
-    log.checkpoints.save_in_background()
-    log.checkpoints.save_in_background()  # waits for the first
+    log.checkpoints.save_checkpoint_in_background()
+    log.checkpoints.save_checkpoint_in_background()  # waits for the first
     assert background.asked == 1
     log.close()
     assert background.asked == 1
@@ -177,7 +177,7 @@ def test_power_lost_at_any_call_of_the_disk_leaves_a_log_that_opens() -> None:
                 log.append_produced(produced([b"value" * 20], producer_id=7, sequence=i))
                 acknowledged = log.end_offset
                 if i % 7 == 6:
-                    log.checkpoints.save_in_background()
+                    log.checkpoints.save_checkpoint_in_background()
                     if not log.checkpoints.has_unsaved:
                         flushed = acknowledged
         except Refused:

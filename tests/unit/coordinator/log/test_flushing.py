@@ -108,7 +108,7 @@ def test_what_was_not_flushed_is_written_again_before_anything_is_appended() -> 
     for i in range(5):
         log.append_produced(produced([b"v"], producer_id=7, sequence=i))
     disk.failing = True
-    log.checkpoints.save_in_background()
+    log.checkpoints.save_checkpoint_in_background()
     assert refused(log) == Code.KAFKA_STORAGE_ERROR
     disk.failing = False
     assert refused(log) == Code.KAFKA_STORAGE_ERROR  # not tried at once: it may be long
@@ -126,7 +126,7 @@ def test_suspect_data_that_has_changed_is_not_flushed_as_if_it_were_good() -> No
     log.append_produced(produced())
     log.append_produced(produced())
     disk.failing = True
-    log.checkpoints.save_in_background()
+    log.checkpoints.save_checkpoint_in_background()
     disk.failing = False
     disk.files[LOG].content[-1] ^= 1  # the system read back what it couldn't write
     for _ in range(2):
@@ -144,11 +144,11 @@ def test_a_full_disk_refuses_appends_until_there_is_room() -> None:
     for _ in range(2):
         assert refused(log) == Code.KAFKA_STORAGE_ERROR
         assert log.end_offset == 1
-    log.checkpoints.save_in_background()  # no room for this either
+    log.checkpoints.save_checkpoint_in_background()  # no room for this either
     assert log.checkpoints.has_unsaved
     disk.bytes_left = 1 << 20
     assert log.append_produced(produced()).base_offset == 1
-    log.checkpoints.save_in_background()
+    log.checkpoints.save_checkpoint_in_background()
     assert not log.checkpoints.has_unsaved
     assert after_power_loss(disk) == 2
 

@@ -32,7 +32,7 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
     for log in made:
         for _ in range(2):
             log.append_produced(produced(timestamp_ms=clock.now_ms()))
-    bad.checkpoints.save_in_background = refuse  # type: ignore[method-assign]
+    bad.checkpoints.save_checkpoint_in_background = refuse  # type: ignore[method-assign]
     upkeep = LogMaintenance(lambda: made, host(clock=clock))
     upkeep.start_timers(RETENTION_MS, CHECKPOINT_MS)
     for _ in range(rounds):

@@ -238,7 +238,7 @@ def test_a_damaged_file_of_numbers_is_one_finding(tmp_path: Path) -> None:
         file.write_text(text)
         with pytest.raises(ValueError, match="is damaged"):
             stores.read_stores_on_disk(tmp_path)
-    (found,) = stores.check_damaged_numbers(tmp_path, "damaged")
+    (found,) = stores.report_damaged_numbers_file(tmp_path, "damaged")
     assert (found.verdict, f"rm {file}" in found.remedy) == (ERROR, True)
 
 

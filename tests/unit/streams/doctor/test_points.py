@@ -102,8 +102,8 @@ def test_what_an_error_says_is_not_repeated_for_the_points_behind_it() -> None:
 
 def test_each_code_of_a_point_is_one_that_is_explained() -> None:
     assert [code for code in CODES.values() if find_by_code(code) is None] == []
-    names = [name for name, _ in cluster_points.list_points(is_alone=True)]
-    names += [name for name, _ in application_points.list_points()]
+    names = [name for name, _ in cluster_points.list_cluster_points(is_alone=True)]
+    names += [name for name, _ in application_points.list_application_points()]
     assert CODES.keys() - set(names) == {"transaction time-out", "skew of keys"}
 
 

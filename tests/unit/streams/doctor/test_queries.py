@@ -9,7 +9,7 @@ import pytest
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.queries import check_endpoints, check_queries
 from streams.doctor.symptom_codes import add_symptom_code
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 from streams.membership.protocol import SubscriptionInfo
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 
@@ -26,7 +26,7 @@ def look(before: Mapping[str, float], after: Mapping[str, float]) -> list[Doctor
     """Return what is found between two looks, two seconds apart."""
     first, second = {WORKER: scrape(QUIET | dict(before))}, {WORKER: scrape(QUIET | dict(after))}
     summary = summarise_scrapes(first, second, 2.0)
-    return list(check_queries(WorkerFacts(first, second, summary, 2.0, {})))
+    return list(check_queries(WorkerSamples(first, second, summary, 2.0, {})))
 
 
 def answered(status: int, count: int, latency_bound_s: float = 0.05) -> dict[str, float]:
@@ -43,7 +43,7 @@ def answered(status: int, count: int, latency_bound_s: float = 0.05) -> dict[str
 def test_a_worker_without_a_query_port_has_no_finding() -> None:
     silent = {WORKER: scrape({"millrace_worker_live": 1})}
     summary = summarise_scrapes(silent, silent, 2.0)
-    assert list(check_queries(WorkerFacts(silent, silent, summary, 2.0, {}))) == []
+    assert list(check_queries(WorkerSamples(silent, silent, summary, 2.0, {}))) == []
 
 
 def test_queries_that_are_answered_are_fine() -> None:

@@ -16,7 +16,7 @@ from streams import App, serdes
 from streams.common.topic_partitions import Partition
 from streams.connection.certificate_validity import CertificateValidity
 from streams.doctor import coordinators, local_workers, readers, security
-from streams.doctor.applications import leave_out_cuts
+from streams.doctor.applications import exclude_cut_groups
 from streams.doctor.coordinators import CoordinatorTimes
 from streams.doctor.findings import DoctorFinding, Verdict
 from streams.doctor.local_workers import LocalWorker, find_workers_by_directory_locks
@@ -164,7 +164,11 @@ def test_a_static_member_that_changes_between_two_looks() -> None:
 
 
 def test_groups_that_keep_cuts_are_no_applications() -> None:
-    assert leave_out_cuts(["a", "a-cut-1", "b-cut-1", "a-cutter"]) == ["a", "b-cut-1", "a-cutter"]
+    assert exclude_cut_groups(["a", "a-cut-1", "b-cut-1", "a-cutter"]) == [
+        "a",
+        "b-cut-1",
+        "a-cutter",
+    ]
 
 
 def test_the_log_of_requests_is_what_decides_an_isolation_that_is_not_known() -> None:

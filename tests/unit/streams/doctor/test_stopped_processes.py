@@ -18,7 +18,7 @@ from streams.doctor.broker_probe import BrokerProbe
 from streams.doctor.findings import Verdict
 from streams.doctor.local_workers import LocalWorker
 from streams.doctor.stopped_processes import find_stopped_listeners
-from streams.doctor.worker_facts import sample_worker_facts
+from streams.doctor.worker_facts import sample_workers
 from tests.processes import free_ports, wait_until
 
 LISTEN = """
@@ -72,7 +72,7 @@ def test_a_worker_that_is_stopped_is_told_from_one_that_has_ended(
     process_id, port = listener
     stop_process(process_id)
     (gone,) = free_ports(1)
-    facts = sample_worker_facts(tmp_path, "app", [port, gone])
+    facts = sample_workers(tmp_path, "app", [port, gone])
     stopped, ended = workers.check_health(facts)
     assert f"`kill -CONT {process_id}`" in stopped.remedy
     assert ended.verdict is Verdict.WARNING

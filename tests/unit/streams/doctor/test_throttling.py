@@ -7,7 +7,7 @@ from streams.doctor.consequences import mark_consequences
 from streams.doctor.coordinators import CoordinatorTimes, check_answer_times
 from streams.doctor.findings import Verdict, create_warning_finding
 from streams.doctor.throttling import QUOTAS, check_throttling
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 
 WORKER = "localhost:8080"
@@ -15,9 +15,9 @@ PRODUCED = "kafka_producer_producer_metrics_produce_throttle_time_max"
 FETCHED = "kafka_consumer_consumer_fetch_manager_metrics_fetch_throttle_time_max"
 
 
-def facts(before: Scrape, after: Scrape) -> WorkerFacts:
+def facts(before: Scrape, after: Scrape) -> WorkerSamples:
     first, second = {WORKER: before}, {WORKER: after}
-    return WorkerFacts(first, second, summarise_scrapes(first, second, 1.0), 1.0, {})
+    return WorkerSamples(first, second, summarise_scrapes(first, second, 1.0), 1.0, {})
 
 
 def scrape(figure: str, throttle_ms: float) -> Scrape:
@@ -54,7 +54,7 @@ def test_workers_that_tell_no_figure_are_not_counted() -> None:
     told = scrape(PRODUCED, 7)
     looks = {WORKER: told, "localhost:8081": silent}
     (found,) = check_throttling(
-        WorkerFacts(looks, looks, summarise_scrapes(looks, looks, 1.0), 1.0, {})
+        WorkerSamples(looks, looks, summarise_scrapes(looks, looks, 1.0), 1.0, {})
     )
     assert (found.verdict, found.what) == (Verdict.FINE, "1 worker throttled by 7 ms at most")
 

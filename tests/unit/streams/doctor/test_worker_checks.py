@@ -16,7 +16,7 @@ from streams.doctor.findings import (
     create_error_finding,
     create_warning_finding,
 )
-from streams.doctor.workers import WorkerFacts
+from streams.doctor.workers import WorkerSamples
 from streams.monitoring.scraped_figures import Scrape, parse_scrape, summarise_scrapes
 from streams.settings.config import StreamsConfig
 
@@ -43,11 +43,11 @@ def facts(
     after: Mapping[str, float],
     *healths: Mapping[str, Any],
     uptime_s: float = 3_600.0,
-) -> WorkerFacts:
+) -> WorkerSamples:
     first, second = {WORKER: scrape(**before)}, {WORKER: scrape(**after)}
     summary = summarise_scrapes(first, second, 1.0)
     reports = {WORKER: list(healths)} if healths else {}
-    return WorkerFacts(first, second, summary, 1.0, reports, 0, {WORKER: uptime_s})
+    return WorkerSamples(first, second, summary, 1.0, reports, 0, {WORKER: uptime_s})
 
 
 def test_what_a_worker_says_of_its_health() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streams.common.host import SystemHost
-from streams.doctor.worker_facts import sample_worker_facts
+from streams.doctor.worker_facts import sample_workers
 from streams.errors import StreamsError
 from streams.monitoring.http_endpoint import HttpEndpoint, HttpResponse
 
@@ -21,7 +21,7 @@ def test_a_worker_at_a_given_port_is_asked(tmp_path: Path) -> None:
     }
     endpoint = HttpEndpoint("health_port", "127.0.0.1", 0, answers, SystemHost())
     try:
-        found = sample_worker_facts(tmp_path, "words", [endpoint.port])
+        found = sample_workers(tmp_path, "words", [endpoint.port])
     finally:
         endpoint.close()
     address = f"127.0.0.1:{endpoint.port}"
@@ -31,4 +31,4 @@ def test_a_worker_at_a_given_port_is_asked(tmp_path: Path) -> None:
 
 def test_without_a_worker_and_a_port_nothing_is_known(tmp_path: Path) -> None:
     with pytest.raises(StreamsError, match="no worker runs on this machine"):
-        sample_worker_facts(tmp_path, "words")
+        sample_workers(tmp_path, "words")

@@ -286,7 +286,7 @@ def test_killed_anywhere_the_log_is_whole_and_can_be_cleaned_again() -> None:
         disk = FailingAfter(10_000)
         world = World(disk)
         log = filled(world, count=60, keys=4)
-        log.checkpoints.save_in_background()
+        log.checkpoints.save_checkpoint_in_background()
         expected = values(log)
         disk.calls = calls
         world.cleaner.clean_regardless_of_ratio()
