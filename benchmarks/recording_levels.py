@@ -102,7 +102,7 @@ class SliceMeter:
 
     def _set_due(self) -> None:
         for measured in self._context.step_measurements.values():
-            measured.measure_next_record()
+            measured.request_next_measurement()
 
 
 @contextmanager
@@ -152,7 +152,7 @@ _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ThreadMeasurements, "add_slice_and_sample", _do_nothing),
     (ThreadMeasurements, "count_commit_latencies", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
-    (StepMeasurements, "measure_next_record", _do_nothing),
+    (StepMeasurements, "request_next_measurement", _do_nothing),
     (ClientStatisticsRecorder, "create_client_settings", lambda self, client_id: {}),
     (task_creator, "meter_store", _create_meter_alone),
 )

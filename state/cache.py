@@ -179,8 +179,8 @@ class ObjectCache:
             filled = [store_cache for store_cache in self._store_caches if store_cache.entries]
             if not filled:
                 return
-            oldest = min(filled, key=_find_oldest_use)
-            age = _find_oldest_use(oldest)
+            oldest = min(filled, key=_find_commit_of_oldest_use)
+            age = _find_commit_of_oldest_use(oldest)
             excess -= _evict_oldest_and_count_bytes(oldest, age, excess)
 
 
@@ -192,7 +192,7 @@ def estimate_entry_bytes(key: bytes, stored_value: bytes) -> int:
     return ENTRY_BYTES + 2 * (len(key) + len(stored_value))
 
 
-def _find_oldest_use(store_cache: StoreCache) -> int:
+def _find_commit_of_oldest_use(store_cache: StoreCache) -> int:
     """Return the number of the commit at which the oldest entry was used last."""
     return next((entry.used for entry in store_cache.entries.values()), sys.maxsize)
 

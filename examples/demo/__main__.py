@@ -42,7 +42,7 @@ from streams.command_options import ConnectionFile
 from streams.connection.settings import parse_connection
 from streams.errors import OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
-from streams.settings.command_line import read_connection
+from streams.settings.command_line import read_connection_option
 from streams.settings.config import EMBEDDED
 from streams.spark.environment import check_java, check_packages
 from streams.spark.source.broker_access import BrokerAccess
@@ -195,7 +195,7 @@ def run_demo(
     """
     if spark:
         check_spark()
-    given = parse_connection(read_connection(target.connection).get("connection", {}))
+    given = parse_connection(read_connection_option(target.connection).get("connection", {}))
     if given and target.address == EMBEDDED:
         raise DemoFailed("a connection is for a cluster: name it, --broker host:port")
     console.print(

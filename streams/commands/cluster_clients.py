@@ -41,7 +41,7 @@ from streams.runtime.clients.errors import librdkafka_log
 from streams.runtime.clients.retrying import call_with_retries
 from streams.runtime.clients.topic_limits import TopicLimits, create_limit_lookup
 from streams.runtime.clients.topic_reader import TopicRecordReader
-from streams.settings.command_line import read_connection
+from streams.settings.command_line import read_connection_option
 from streams.settings.config import EMBEDDED, StreamsConfig, load_config
 
 T = TypeVar("T")
@@ -208,7 +208,7 @@ def load_command_config(
     note_invocation(config_file=config, connection_file=connection)
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     given = {name: each for name, each in given.items() if each is not None}
-    return load_config(config, {**given, **read_connection(connection), **settings})
+    return load_config(config, {**given, **read_connection_option(connection), **settings})
 
 
 @contextmanager

@@ -42,13 +42,13 @@ def create_topics(
     from streams.commands.cluster_clients import BROKER_WAIT_S
     from streams.processes.cluster import find_or_start_cluster
     from streams.runtime.clients import KafkaClientSupplier
-    from streams.settings.command_line import read_connection
+    from streams.settings.command_line import read_connection_option
     from streams.settings.config import load_config
 
     given: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     with exit_on_user_error():
         given = {name: value for name, value in given.items() if value is not None}
-        found = load_config(config, {**given, **read_connection(connection)})
+        found = load_config(config, {**given, **read_connection_option(connection)})
         note_invocation(
             bootstrap_servers=found.bootstrap_servers,
             state_dir=found.state_dir,

@@ -47,7 +47,7 @@ from streams.membership.group_offsets import fetch_group_offsets
 from streams.processes.cluster import find_or_start_cluster
 from streams.runtime.assigning.topology_to_send import describe_sent_settings
 from streams.runtime.clients import KafkaClientSupplier
-from streams.settings.command_line import read_connection
+from streams.settings.command_line import read_connection_option
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.compare_versions import UpgradePlan, compare_topologies
@@ -103,7 +103,7 @@ def plan(
         found = import_app(app)
         given = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
         given = {name: value for name, value in given.items() if value is not None}
-        found.configure(config, **given, **read_connection(connection))
+        found.configure(config, **given, **read_connection_option(connection))
         topology = found.topology()
         new = replace(
             describe_topology(topology),

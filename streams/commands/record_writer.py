@@ -64,7 +64,7 @@ class RecordWriter:
                     self._producer.flush()
                     if not isinstance(error, KeyboardInterrupt):
                         self._retry_refused_one_by_one(deliveries)
-            self._producer.purge_outstanding()
+            self._producer.purge_outstanding_records()
             reasons = [str(error) or "interrupted"]
             if deliveries.failures and not isinstance(error, OutcomeUnknown):
                 reasons.append(deliveries.explain_failures())

@@ -62,7 +62,7 @@ from streams.membership.application_group import fetch_group_description
 from streams.membership.group_offsets import check_groups_listed, fetch_group_offsets
 from streams.processes.embedded import refuse_application_of_broker_directory
 from streams.runtime.offsets.offset_metadata import RESET_BEGUN, RESET_DONE
-from streams.settings.command_line import read_connection
+from streams.settings.command_line import read_connection_option
 from streams.settings.config import StreamsConfig
 from streams.topology.resolve import resolve_topology
 
@@ -186,7 +186,7 @@ def resolve_application(
     found = import_app(app)
     flags = {"bootstrap_servers": bootstrap_servers, "state_dir": state_dir}
     given: dict[str, Any] = {name: each for name, each in flags.items() if each is not None}
-    found.configure(config, **given, **read_connection(connection))
+    found.configure(config, **given, **read_connection_option(connection))
     return found, found.config
 
 

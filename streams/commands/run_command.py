@@ -26,8 +26,8 @@ from streams.processes.reloading import run_with_reload
 from streams.settings.choices import LogFormat, LogLevel
 from streams.settings.command_line import (
     parse_settings,
-    read_connection,
-    read_schema_registry,
+    read_connection_option,
+    read_schema_registry_option,
 )
 
 
@@ -111,8 +111,8 @@ def _load_app(
         found.configure(
             config,
             **flags,
-            **read_connection(connection),
-            **read_schema_registry(schema_registry),
+            **read_connection_option(connection),
+            **read_schema_registry_option(schema_registry),
             **parse_settings(settings or []),
         )
     return found

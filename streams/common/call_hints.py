@@ -110,13 +110,13 @@ _BY_POSITION: Mapping[str, tuple[str, ...]] = {
 
 def explain_calls(cls: C) -> C:
     """Let the constructor of a class, and its public methods, explain calls that don't fit."""
-    explain_methods(cls)
+    wrap_methods_to_explain_calls(cls)
     if "__init__" in vars(cls) and not hasattr(cls, "__dataclass_fields__"):
         setattr(cls, "__init__", explain_call(vars(cls)["__init__"]))  # noqa: B010  mypy: unsound
     return cls
 
 
-def explain_methods(cls: type) -> None:
+def wrap_methods_to_explain_calls(cls: type) -> None:
     """Let all public methods of a class, also inherited ones, explain calls that don't fit."""
     for name in dir(cls):
         member = None if name.startswith("_") else inspect.getattr_static(cls, name)
@@ -180,7 +180,7 @@ def _explain_misfit(
             faults.append(f"takes no {each}={f' ({hint})' if hint else ''}")
     extra = args[len(by_position) :]
     if extra and not any(p.kind is kinds.VAR_POSITIONAL for p in named.values()):
-        hint = _explain_extra(method, extra, parameters)
+        hint = _explain_extra_positionals(method, extra, parameters)
         count = format_count(len(by_position), "argument")
         faults.append(f"takes {count} by position{hint}")
     missing = [
@@ -199,7 +199,7 @@ def _explain_misfit(
     return f"{label} {' and '.join(faults)}: its arguments are ({_list_parameters(parameters)})"
 
 
-def _explain_extra(
+def _explain_extra_positionals(
     method: str, extra: tuple[Any, ...], parameters: Mapping[str, inspect.Parameter]
 ) -> str:
     """Return how to give what was given by position, in front of a blank; empty if unknown."""

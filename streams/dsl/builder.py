@@ -52,7 +52,7 @@ class InternalStreamsBuilder:
     """By step of the DSL the function that makes its wrapped processors, and their stores."""
 
     def wrap_processor(self, step: str, create_processor: Callable[[], Any]) -> Any:
-        """Return what makes the processors of `step`, as the application wraps them.
+        """Return the function that makes the processors of `step`, in the application's wrapper.
 
         Raises TopologyError if the wrapper returns nothing that does.
         """

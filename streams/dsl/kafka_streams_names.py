@@ -11,7 +11,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any
 
-from streams.common.call_hints import explain_methods
+from streams.common.call_hints import wrap_methods_to_explain_calls
 from streams.dsl.builder import require_serde
 from streams.dsl.other_libraries import (
     APP_NAMES,
@@ -119,7 +119,7 @@ class DslBase:
     def __init_subclass__(cls) -> None:
         """Let the methods of streams, tables and groups explain calls that don't fit."""
         super().__init_subclass__()
-        explain_methods(cls)
+        wrap_methods_to_explain_calls(cls)
 
     def __post_init__(self) -> None:
         """Check the serdes where they are given, not where they are needed first.

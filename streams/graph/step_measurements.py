@@ -74,7 +74,7 @@ class StepMeasurements:
         self.final_records: Timing | None = None
         """The results of each of these emissions."""
 
-    def measure_next_record(self) -> None:
+    def request_next_measurement(self) -> None:
         """Let the next record be measured, and observe what a suppression has emitted."""
         self.is_due = True
         for counts in self.written.values():
@@ -91,7 +91,7 @@ class StepMeasurements:
         headers: Any,
         timestamp_ms: int,
     ) -> None:
-        """Measure the record that a sink has written last, for which `measure_next_record` asked.
+        """Measure the record that a sink has written last, as `request_next_measurement` asks.
 
         It is the first of its topic since; its latency is measured if it is the step's first, too.
         """
@@ -115,7 +115,7 @@ class StepMeasurements:
         return counts
 
     def enable_suppression_timing(self) -> None:
-        """Have a figure of the updates that a suppression emits, which `emitted_count` counts.
+        """Begin to time the updates that a suppression emits, which `emitted_count` counts.
 
         It is brought up to date after each slice: an update reads no clock.
         """

@@ -13,6 +13,9 @@ from streams.common.addresses import Address
 from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.membership.protocol import AssignmentInfo, SubscriptionInfo
 
+CommitLimitS: TypeAlias = float
+"""Seconds after which a commit of offsets has to be given up; infinite without a limit."""
+
 MustRejoin: TypeAlias = bool
 """True if the member has to join the group again."""
 
@@ -175,7 +178,7 @@ class GroupMember(Protocol):
         """
         return bool(assigned.revoked)
 
-    def hold_membership(self) -> AbstractContextManager[float]:
+    def hold_membership(self) -> AbstractContextManager[CommitLimitS]:
         """Return a context manager in whose block offsets are sent as this member.
 
         It yields the seconds that the block may take; infinity if the group does not notice.

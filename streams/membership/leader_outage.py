@@ -156,7 +156,7 @@ class LeaderOutage:
                 return not self._away
             try:
                 with closing(self._open_connection(None)) as connection:
-                    self._look_at_leaders(connection, tries_all=True)
+                    self._probe_and_note_leaders(connection, tries_all=True)
             except ConnectionLost:
                 return True  # it is an outage of all brokers, which others know of
             if self._away and self._since_s is not None:
@@ -192,7 +192,7 @@ class LeaderOutage:
         connection = watch.ensure_connection()
         try:
             with self._lock:
-                self._look_at_leaders(connection, tries_all=False)
+                self._probe_and_note_leaders(connection, tries_all=False)
                 since_s = self._since_s
                 if since_s is not None and self._host.monotonic_s() - since_s >= _ELECTION_S:
                     self._log_away_partitions()
@@ -200,7 +200,7 @@ class LeaderOutage:
             watch.close()
             raise
 
-    def _look_at_leaders(self, connection: BrokerConnection, *, tries_all: bool) -> None:
+    def _probe_and_note_leaders(self, connection: BrokerConnection, *, tries_all: bool) -> None:
         """Note which partitions are away; connect to each leader, or to those that were silent."""
         began_s = self._host.monotonic_s()
         listed = fetch_leaders(connection, self._topics)

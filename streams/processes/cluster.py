@@ -9,7 +9,7 @@ from streams.connection.current import CurrentSecurity
 from streams.connection.security import prepare_security
 from streams.membership.connection_check import CHECK_TIMEOUT_S, check_connection
 from streams.processes.embedded import find_embedded_broker_data, find_or_start_bootstrap_servers
-from streams.processes.release_check import check_release
+from streams.processes.release_check import check_broker_release
 from streams.runtime.clients import refuse_gssapi
 from streams.settings.config import EMBEDDED, StreamsConfig
 
@@ -42,5 +42,5 @@ def find_or_start_cluster(
     if config.bootstrap_servers != EMBEDDED:
         api_versions = check_connection(servers, cluster.security.value, check_timeout_s)
         if api_versions:
-            check_release(config, api_versions)
+            check_broker_release(config, api_versions)
     return cluster

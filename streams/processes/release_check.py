@@ -23,7 +23,7 @@ _MENDED_RELEASE = KafkaRelease(4, 0)
 """The first minor release in which all patch releases have KAFKA-17507 mended."""
 
 
-def check_release(config: StreamsConfig, api_versions: Mapping[int, int]) -> None:
+def check_broker_release(config: StreamsConfig, api_versions: Mapping[int, int]) -> None:
     """Raise ConfigError if the brokers lack what the application needs; warn of KAFKA-17507.
 
     `api_versions` has the highest version of each API of the broker that was asked.

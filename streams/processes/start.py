@@ -164,7 +164,7 @@ def _find_brokers(
 
     Raises ConfigError, BrokerUnavailable; StartGivenUp.
     """
-    connect = partial(_connect_to_brokers, topology, config)
+    connect = partial(_connect_and_prepare_topics, topology, config)
     if not has_run_before(config, topology.application_id):
         refuse_unknown_server_names(config)
     elif is_given_up is not None:
@@ -172,7 +172,7 @@ def _find_brokers(
     return connect()
 
 
-def _connect_to_brokers(topology: Topology, config: StreamsConfig) -> _Brokers:
+def _connect_and_prepare_topics(topology: Topology, config: StreamsConfig) -> _Brokers:
     """Find the brokers, check the application's topics there, and create its ledger.
 
     Raises ConfigError for what the brokers can't serve, or if none answers.

@@ -45,7 +45,7 @@ def parse_settings(pairs: list[str]) -> dict[str, Any]:
     return settings
 
 
-def read_connection(file: Path | None) -> dict[str, Any]:
+def read_connection_option(file: Path | None) -> dict[str, Any]:
     """Return the setting `connection` of the option --connection, or nothing without the option.
 
     The repr of what it returns shows no secret. Raises: ConfigError.
@@ -53,7 +53,7 @@ def read_connection(file: Path | None) -> dict[str, Any]:
     return {} if file is None else {"connection": ConnectionSettings(read_connection_file(file))}
 
 
-def read_schema_registry(file: Path | None) -> dict[str, Any]:
+def read_schema_registry_option(file: Path | None) -> dict[str, Any]:
     """Return the setting `schema_registry` of the option --schema-registry, or nothing without it.
 
     The repr of what it returns shows no secret. Raises: ConfigError.

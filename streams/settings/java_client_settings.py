@@ -124,7 +124,7 @@ def translate_client_setting(name: str, value: str) -> tuple[LibrdkafkaName, Lib
 
 
 def is_default_delivery_timeout_effective(properties: Mapping[str, str]) -> bool:
-    """Return whether a file's settings make Java's default of DELIVERY_TIMEOUT say something.
+    """Return whether Java's default time-out would bound deliveries under a file's settings.
 
     A transaction that the file makes as long as that would bound deliveries by its own time, and
     without transactions librdkafka's default does, which is another one.

@@ -59,7 +59,7 @@ class OffsetResetPolicy(NamedTuple):
     at_ms: int = 0
 
     @property
-    def may_choose_otherwise(self) -> bool:
+    def is_time_dependent(self) -> bool:
         """Return whether it may select another offset another time: the end, or since a time."""
         return self.strategy not in (ResetStrategy.EARLIEST, ResetStrategy.NONE)
 

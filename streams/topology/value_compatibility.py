@@ -97,7 +97,7 @@ def compare_values(
             difference,
             StateOutcome.LOST,
             "what it has can't be read: " + "; ".join(map(describe_difference, refused)),
-            f"{_find_remedy(found)}; or {remedy}",
+            f"{_describe_remedy(found)}; or {remedy}",
         )
         return
     reason = "what it has is read, and fields that it lacks take their defaults"
@@ -137,7 +137,7 @@ def _describe_field_remedy(gone: list[str]) -> str:
     )
 
 
-def _find_remedy(compatibility: TypeCompatibility) -> str:
+def _describe_remedy(compatibility: TypeCompatibility) -> str:
     """Return the remedy by which the new type can read values of the old one."""
     refused = [each for each in compatibility.backward if each.is_refused]
     if remedies := [each.remedy for each in refused if each.remedy]:

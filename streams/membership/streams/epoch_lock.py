@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from streams.common.host import Host
+from streams.membership.group_member import CommitLimitS
 
 COMMIT_WAIT_MAX_S = 2.0
 """For how long a commit waits for the answer to a heartbeat: brokers answer within milliseconds."""
@@ -44,7 +45,9 @@ class EpochLock:
         return self._lock
 
     @contextmanager
-    def hold_for_commit(self, get_confirmed_at_s: Callable[[], float | None]) -> Iterator[float]:
+    def hold_for_commit(
+        self, get_confirmed_at_s: Callable[[], float | None]
+    ) -> Iterator[CommitLimitS]:
         """Let no heartbeat be sent during the block; it begins once the one on its way is over.
 
         Yields the seconds after which the commit has to be given up, which depend on when a

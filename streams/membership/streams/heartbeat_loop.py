@@ -36,7 +36,7 @@ from streams.errors import BrokerUnavailable, StreamsError, UserError
 from streams.membership.broker_outage import IsOverdue
 from streams.membership.connection import BrokerConnection, ConnectionLost, ConnectionUnanswered
 from streams.membership.coordinator_connection import CoordinatorConnection
-from streams.membership.group_member import MemberTimeouts
+from streams.membership.group_member import CommitLimitS, MemberTimeouts
 from streams.membership.group_offsets import COORDINATOR_UNAVAILABLE_ERRORS
 from streams.membership.streams.epoch_lock import EpochLock
 from streams.membership.streams.group_description import (
@@ -135,7 +135,7 @@ class HeartbeatLoop:
             self._due.set()
         return changed
 
-    def hold_epoch(self) -> AbstractContextManager[float]:
+    def hold_epoch(self) -> AbstractContextManager[CommitLimitS]:
         """Return a context manager in whose block no heartbeat is sent that may change the epoch.
 
         It begins once the heartbeat that is on its way is answered, or is given up for it, and
@@ -261,7 +261,7 @@ class HeartbeatLoop:
         """Send heartbeats until the member is closed, or until an error ends them."""
         try:
             while not self._closed.is_set():
-                self._due.wait(self._find_wait_s())
+                self._due.wait(self._find_heartbeat_wait_s())
                 self._due.clear()
                 if not self._closed.is_set():
                     self._send_heartbeat_if_due()
@@ -305,7 +305,7 @@ class HeartbeatLoop:
             self._closed.wait(_JOIN_BACK_OFF_S)
         self.readiness.require_topics()
 
-    def _find_wait_s(self) -> float:
+    def _find_heartbeat_wait_s(self) -> float:
         """Return in how many seconds the next heartbeat is due."""
         if self.state.is_heartbeat_due:
             return 0.0

@@ -32,6 +32,7 @@ from streams.membership.broker_outage import IsOverdue, create_overdue_check
 from streams.membership.connection import OpenConnection
 from streams.membership.coordinator_connection import CoordinatorConnection
 from streams.membership.group_member import (
+    CommitLimitS,
     GroupMember,
     Membership,
     MembershipSignal,
@@ -223,7 +224,7 @@ class StreamsProtocolMember(GroupMember):
         self._acknowledged_join = state.join_number
         return False
 
-    def hold_membership(self) -> AbstractContextManager[float]:
+    def hold_membership(self) -> AbstractContextManager[CommitLimitS]:
         """Return a context manager in whose block no heartbeat can change the member's epoch.
 
         It yields the seconds that the block may take: the group hears nothing of the member.

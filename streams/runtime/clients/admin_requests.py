@@ -40,15 +40,15 @@ def to_constant_name(operation: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).upper()
 
 
-def require_brokers(found: Any) -> Any:
+def require_brokers(metadata: Any) -> Any:
     """Return a metadata response that lists brokers. Raises NotReady for one that lists none.
 
     A KRaft broker that is starting, or that the controller has fenced since it has not heard from
     it, answers so, and lists no topics either: that says nothing about the cluster.
     """
-    if not found.brokers:
+    if not metadata.brokers:
         raise NotReady("list topics: the broker that answers lists no brokers: it is not ready")
-    return found
+    return metadata
 
 
 def create_no_broker_error(servers: str, timeout_s: float, error: Exception) -> BrokerUnavailable:
@@ -89,16 +89,16 @@ def _find_listening_address(servers: str) -> str | None:
     return None
 
 
-def count_replicas(found: Any, topics: Collection[str]) -> Replication:
+def count_replicas(metadata: Any, topics: Collection[str]) -> Replication:
     """Return the brokers and the least replicas of these topics by a metadata response."""
     counts = {
-        topic: min(len(each.replicas) for each in found.topics[topic].partitions.values())
+        topic: min(len(each.replicas) for each in metadata.topics[topic].partitions.values())
         for topic in topics
-        if topic in found.topics and found.topics[topic].partitions
+        if topic in metadata.topics and metadata.topics[topic].partitions
     }
-    return Replication(len(found.brokers), counts)
+    return Replication(len(metadata.brokers), counts)
 
 
-def count_partitions(found: Any) -> dict[str, int]:
+def count_partitions(metadata: Any) -> dict[str, int]:
     """Return the number of partitions of each topic of a metadata response without an error."""
-    return {t.topic: len(t.partitions) for t in found.topics.values() if t.error is None}
+    return {t.topic: len(t.partitions) for t in metadata.topics.values() if t.error is None}

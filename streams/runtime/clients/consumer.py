@@ -47,7 +47,7 @@ class DataConsumer:
         self._group = str(settings.get("group.id"))
         self._stalled_reads = stalled_reads
         self._on_error = on_error
-        self._librdkafka_logger = LibrdkafkaLogger(self._note_error)
+        self._librdkafka_logger = LibrdkafkaLogger(self._note_connection_error)
         self._consumer = create_client("consumer", Consumer, settings, self._librdkafka_logger)
         self._out_of_range: dict[Partition, int] = {}
         self._known_partition_counts: dict[str, int] = {}
@@ -195,7 +195,7 @@ class DataConsumer:
             ]
         return repair_messages(messages)
 
-    def _note_error(self) -> None:
+    def _note_connection_error(self) -> None:
         """Pass on that a connection has failed: reads may stall after that."""
         if self._stalled_reads is not None:
             self._stalled_reads.note_error()

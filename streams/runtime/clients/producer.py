@@ -230,7 +230,7 @@ class StreamsProducer:
                 missing = self._logger.missing_topics
                 raise OutcomeUnknown(explain_missing_topics(missing, self._internal_topics))
 
-    def purge_outstanding(self) -> None:
+    def purge_outstanding_records(self) -> None:
         """Give up all records that are not acknowledged, and serve their delivery reports.
 
         The reports of those that were sent have the error _PURGE_INFLIGHT: a broker may have them.
@@ -394,4 +394,4 @@ class StreamsProducer:
 
 
 def _allow_every_call() -> None:
-    """Let a call go on: nothing is known that would end it."""
+    """Do nothing: no call is refused where nothing is known that would end it."""

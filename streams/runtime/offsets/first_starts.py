@@ -48,7 +48,7 @@ class FirstStarts:
         self._by_topic: dict[str, FirstStart] = {}
 
     @property
-    def topics(self) -> Mapping[str, FirstStart]:
+    def by_topic(self) -> Mapping[str, FirstStart]:
         """Return the first starts that are known, by topic."""
         return self._by_topic
 

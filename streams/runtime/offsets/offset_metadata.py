@@ -187,7 +187,7 @@ def encode_metadata(
     if commit_number is not None and _has_room(data, bytes_max):
         data += _HASHED_POSITION.pack(_COMMIT_HASH, commit_number)
     names = _encode_input_names(input_topics) if input_topics else b""
-    if names and _encoded_size(len(data) + len(names)) <= bytes_max:
+    if names and _compute_encoded_size_bytes(len(data) + len(names)) <= bytes_max:
         data += names
     if first_start is not None and _has_room(data, bytes_max, entries=2):
         data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
@@ -263,7 +263,7 @@ def count_optional_entries(inputs: Collection[str], stores: Collection[str]) -> 
 
 def compute_entries_size_bytes(count: int) -> int:
     """Return the size in bytes of metadata with one time and `count` hashed positions."""
-    return _encoded_size(_TIME_BYTES + _HASHED_POSITION.size * count)
+    return _compute_encoded_size_bytes(_TIME_BYTES + _HASHED_POSITION.size * count)
 
 
 def do_entries_fit(count: int, bytes_max: int) -> bool:
@@ -271,14 +271,14 @@ def do_entries_fit(count: int, bytes_max: int) -> bool:
     return compute_entries_size_bytes(count) <= bytes_max
 
 
-def _encoded_size(data_bytes: int) -> int:
+def _compute_encoded_size_bytes(data_bytes: int) -> int:
     """Return the size in bytes of encoded metadata, with prefix and librdkafka's NUL."""
     return len(_VERSION_2_PREFIX) + (data_bytes + 2) // 3 * 4 + 1
 
 
 def _has_room(data: bytes | bytearray, bytes_max: int, entries: int = 1) -> bool:
     """Return whether metadata may have so many more entries."""
-    return _encoded_size(len(data) + _HASHED_POSITION.size * entries) <= bytes_max
+    return _compute_encoded_size_bytes(len(data) + _HASHED_POSITION.size * entries) <= bytes_max
 
 
 def _encode_text(data: bytes | bytearray) -> str:

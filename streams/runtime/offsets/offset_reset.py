@@ -94,7 +94,7 @@ class OffsetResetter:
         return [
             p
             for p in self._list_inputs(partitions)
-            if self._initial_policies.find_policy(p.topic).may_choose_otherwise
+            if self._initial_policies.find_policy(p.topic).is_time_dependent
         ]
 
     def list_partitions_of_same_topics(self, partitions: Iterable[Partition]) -> list[Partition]:
@@ -138,7 +138,7 @@ class OffsetResetter:
         found = {
             p: committed[p].first_start
             if p in committed
-            else self._first_starts.topics.get(p.topic)
+            else self._first_starts.by_topic.get(p.topic)
             for p in partitions
         }
         return {p: first for p, first in found.items() if first is not None}
@@ -256,7 +256,7 @@ class OffsetResetter:
         # Before any end is fetched: what comes from now on is not to be skipped.
         now_ms = self._host.now_ms()
         self._first_starts.learn_first_starts(siblings)
-        known = {*self._first_starts.topics, *(p.topic for p in siblings)}
+        known = {*self._first_starts.by_topic, *(p.topic for p in siblings)}
         if new := [p for p in partitions if p.topic not in known]:
             for topic, partition_count in self._count_partitions(new).items():
                 self._first_starts.note_first_start(topic, now_ms, partition_count)
@@ -268,7 +268,7 @@ class OffsetResetter:
         for topic, mine in group_by_topic(by_beginning[Beginning.NOW]).items():
             offsets |= self._fetch_policy_offsets(find_policy(topic), mine)
         for topic, mine in group_by_topic(by_beginning[Beginning.EARLIER]).items():
-            since_ms = find_policy(topic).find_since_ms(self._first_starts.topics[topic].at_ms)
+            since_ms = find_policy(topic).find_since_ms(self._first_starts.by_topic[topic].at_ms)
             offsets |= self._admin.fetch_offsets_for_time(mine, since_ms)
         # If its first records have expired they were not read: the position is out of range.
         offsets |= dict.fromkeys(by_beginning[Beginning.ADDED], 0)
@@ -280,7 +280,7 @@ class OffsetResetter:
                 log_beginning(beginning, p, offsets[p], policy, starts.get(p, 0))
         return offsets
 
-    def fetch_reset_offsets(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
+    def reset_positions(self, out_of_range: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the offsets at which to go on with partitions whose position is out of range.
 
         Counts and logs the records that are skipped. Raises: PositionRefused where

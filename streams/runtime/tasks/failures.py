@@ -158,7 +158,7 @@ class FailureHandler:
         that selects its recovery itself, or that a broken store raised, is raised without asking
         the handler. A dead letter is written, and the dropped record is counted and logged.
         """
-        if self._selects_recovery(error) or _is_store_failure(error):
+        if self._is_recovery_error(error) or _is_store_failure(error):
             raise error
         # With `refusal` a serde has failed, or there is no such topic; without it the producer has.
         if stage is Stage.PRODUCTION and refusal is None:
@@ -197,7 +197,7 @@ class FailureHandler:
 
         When the record was processed it was counted, logged, and became a dead letter if it had to.
         """
-        if self._selects_recovery(error) or _is_store_failure(error):
+        if self._is_recovery_error(error) or _is_store_failure(error):
             raise error
         stage = Stage.DESERIALIZATION
         failure = _create_error_context(context, stage, step, error, None, None, None)
@@ -218,7 +218,7 @@ class FailureHandler:
             fatal_error.args = (f"{fatal_error}; {describe_handler(stage)}",)
         return fatal_error
 
-    def _selects_recovery(self, error: Exception) -> bool:
+    def _is_recovery_error(self, error: Exception) -> bool:
         """Return whether no handler is to be called for an error.
 
         One of a user's function or serde may be a StreamsError too, as where it calls a serde: that

@@ -267,7 +267,7 @@ class PartitionGroup:
                 ready = records_max > 0 and self._update_waits_for_partitions(now_ms)
         self._resume_partitions()
         if self._order is not None:
-            self._note_order(places, runs)
+            self._note_record_order(places, runs)
         return runs
 
     def pop_record_order(self) -> list[TakenRun] | None:
@@ -327,7 +327,7 @@ class PartitionGroup:
             return records_max
         return min(records_max, bytes_max * len(polled) // polled_bytes)
 
-    def _note_order(self, places: list[int], runs: list[RecordRun]) -> None:
+    def _note_record_order(self, places: list[int], runs: list[RecordRun]) -> None:
         """Note the order of the records of runs, unless it has too many runs already."""
         order = self._order
         if order is None:

@@ -175,7 +175,7 @@ class TaskCreator:
                         expiry=find_changelog_expiry(spec),
                     )
             except DirectoryLocked as error:
-                self._log_locked(task_name, error)
+                self._log_locked_directory(task_name, error)
                 return None
             opened.pop_all()
         self._locked_since_s.pop(task_name, None)
@@ -226,7 +226,7 @@ class TaskCreator:
             return []
         own = [p for task in tasks for p in task.partitions]
         committed = self._fetch_committed(own)
-        siblings = self._fetch_siblings(committed, own)
+        siblings = self._fetch_sibling_offsets(committed, own)
         self._postpone_unstable_offsets([*committed.pending, *siblings.pending])
         stable = [task for task in tasks if self._unstable_partitions.isdisjoint(task.partitions)]
         inputs = [p for task in stable for p in task.partitions]
@@ -282,7 +282,7 @@ class TaskCreator:
         by_task = {task.name: task.partitions for task in tasks}
         return self._repeated_writes.find_untrusted_inputs(by_task, committed, deleted)
 
-    def _fetch_siblings(
+    def _fetch_sibling_offsets(
         self, committed: CommittedOffsets, partitions: Collection[Partition]
     ) -> CommittedOffsets:
         """Fetch the group's offsets of the other partitions of inputs that have no offset.
@@ -372,7 +372,7 @@ class TaskCreator:
             waiting = ", ".join(map(str, sorted(self._unstable_partitions)))
             log.info("waiting for an open transaction to end on %s", waiting)
 
-    def _log_locked(self, task_name: str, error: DirectoryLocked) -> None:
+    def _log_locked_directory(self, task_name: str, error: DirectoryLocked) -> None:
         """Log once that a task has waited for its directory, which another process has locked.
 
         A worker that stops leaves the group before it closes its stores, which is no news.

@@ -277,7 +277,7 @@ class StreamLoop:
             held = committed.offsets.get(partition)
             if partition in committed.pending or (held is not None and held.offset > position):
                 raise TaskMigrated(f"{partition} has been read beyond {position} by another member")
-        positions = self._offset_resetter.fetch_reset_offsets(out_of_range)
+        positions = self._offset_resetter.reset_positions(out_of_range)
         self._consumer.remove_partitions(positions)
         self._consumer.add_partitions(positions)
         for partition, position in positions.items():

@@ -123,7 +123,7 @@ class TaskExecutor:
         self.measurements.observe_slices()
         for task in self._tasks.values():
             for measured in task.step_measurements.values():
-                measured.measure_next_record()
+                measured.request_next_measurement()
             if self._measures_details:
                 for meter in task.stores.meters.values():
                     meter.add_calls_to_timings()
@@ -253,7 +253,7 @@ class TaskExecutor:
             enforced=task.buffered_records.enforced_count,
         ):
             for measured in task.step_measurements.values():
-                measured.measure_next_record()
+                measured.request_next_measurement()
         if self._measures_details:
             for meter in task.stores.meters.values():
                 meter.observe_buffer()

@@ -18,7 +18,7 @@ from streams.command_options import (
 )
 from streams.common.counted import format_count
 from streams.errors import ConfigError
-from streams.settings.command_line import parse_settings, read_connection
+from streams.settings.command_line import parse_settings, read_connection_option
 from streams.settings.config import StreamsConfig, load_config
 from streams.spark.application_access import resolve_access
 from streams.spark.commands import Master, SparkSettings, Verbose, open_spark_session
@@ -121,7 +121,7 @@ def _load_application(
 ) -> tuple[App | None, StreamsConfig]:
     """Import the App that is referred to, if any, and return it and the configuration."""
     given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {}
-    given |= read_connection(connection) | parse_settings(settings or [])
+    given |= read_connection_option(connection) | parse_settings(settings or [])
     if reference is None:
         return None, load_config(config, given)
     app = import_app(reference)

@@ -25,8 +25,8 @@ from streams.common.user_module import import_user_module
 from streams.errors import ConfigError
 from streams.settings.command_line import (
     parse_settings,
-    read_connection,
-    read_schema_registry,
+    read_connection_option,
+    read_schema_registry_option,
 )
 from streams.spark.application_access import resolve_access
 from streams.spark.commands import (
@@ -101,8 +101,8 @@ def reconcile(
         application.configure(
             config,
             **{name: value for name, value in given.items() if value is not None},
-            **read_connection(connection),
-            **read_schema_registry(schema_registry),
+            **read_connection_option(connection),
+            **read_schema_registry_option(schema_registry),
             **parse_settings(settings or []),
         )
         application.schema_registry.check_settings()

@@ -109,7 +109,7 @@ class CommandProducer(InMemoryProducer):
         if self.reports:
             raise OutcomeUnknown(f"{len(self.reports)} not delivered: no answer")
 
-    def purge_outstanding(self) -> None:
+    def purge_outstanding_records(self) -> None:
         for _, report in self.reports:
             report(KafkaError(KafkaError._PURGE_INFLIGHT), None)
         self.reports = []

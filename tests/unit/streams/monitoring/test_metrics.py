@@ -125,7 +125,7 @@ class HeldTask:
         suppression = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         suppression.enable_suppression_timing()
         suppression.emitted_count = 1
-        suppression.measure_next_record()
+        suppression.request_next_measurement()
         windows = StepMeasurements(lambda: 3_000, clock.monotonic_s)
         windows.create_final_emit_recorder()(clock.monotonic_s() - 0.5, 6)
         self.step_measurements = {"write": sink, "wait": suppression, "count": windows}

@@ -22,7 +22,7 @@ def test_a_sink_counts_what_it_has_written_and_not_what_was_refused() -> None:
     task = BoundTask(app)
     task.pipe("k", "value", 1, topic="in", headers=())
     (sink,) = (each for each in task.measured.values() if each.written)
-    sink.measure_next_record()
+    sink.request_next_measurement()
     task.pipe(None, "v", 2, topic="in", headers=[("name", b"x")])
     task.refused["out"] = ValueError("refused")
     with pytest.raises(Exception, match="refused"):
@@ -46,7 +46,7 @@ def test_the_first_record_after_each_slice_tells_the_size_of_those_that_follow(k
         (sink,) = (each for each in task.measured.values() if each.written)
         sizes.append(sink.written["out"].total_bytes)
         if number == 63:  # a slice ends
-            sink.measure_next_record()
+            sink.request_next_measurement()
     assert sizes == sorted(sizes), "a counter never goes back"
     assert sink.written["out"].records == 130
     assert sink.latency.total == 2, "the clock is read for these alone"
@@ -80,7 +80,7 @@ def test_updates_that_a_suppression_emits_are_counted() -> None:
     assert emits is not None
     assert emits.total == 0, "no clock is read for an update"
     for _ in range(2):  # slices
-        measured.measure_next_record()
+        measured.request_next_measurement()
         assert emits.total == 2
     assert emits.read_figures().rate == pytest.approx(2 / 30)
 

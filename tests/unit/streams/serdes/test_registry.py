@@ -19,7 +19,7 @@ from streams import App, TopologyTestDriver, Windowed, serdes
 from streams.errors import ConfigError
 from streams.serdes import Serde
 from streams.serdes.registry_client import RegistryConnection, RegistryUnavailable
-from streams.settings.command_line import read_schema_registry
+from streams.settings.command_line import read_schema_registry_option
 from tests import brokers
 from tests.kafka.secured.certificates import Authority
 from tests.unit.streams.serdes.schema_registry import SchemaRegistry
@@ -339,7 +339,7 @@ def test_the_registry_of_an_application_is_that_of_its_settings(
     registry.user, registry.password = "user", SECRET
     file = tmp_path / "registry.toml"
     file.write_text(f'url = "{registry.url}"\n"basic.auth.user.info.file" = "user"\n')
-    app.configure(None, **read_schema_registry(file))
+    app.configure(None, **read_schema_registry_option(file))
     app.schema_registry.check_settings()
     assert registry.requests == []
     with TopologyTestDriver(app) as driver:

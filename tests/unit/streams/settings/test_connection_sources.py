@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from streams import App, StreamsConfig
 from streams.errors import ConfigError
 from streams.settings.client_settings import merge_settings
-from streams.settings.command_line import parse_settings, read_connection
+from streams.settings.command_line import parse_settings, read_connection_option
 from streams.settings.config import load_config
 
 SECRET = "a-planted-secret"
@@ -46,7 +46,7 @@ def test_each_place_adds_to_those_below_and_wins_over_them(
     file.write_text("sasl.mechanisms=SCRAM-SHA-512\nsasl.password=of the file\n")
     in_keyword = {**SCRAM, "sasl.username": "of the keyword"}
     app = App("app", connection=in_keyword)
-    app.configure(table, **read_connection(file))
+    app.configure(table, **read_connection_option(file))
     assert app.config.connection == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -83,7 +83,7 @@ def test_nothing_that_an_app_or_a_config_holds_or_dumps_shows_a_secret() -> None
 def test_what_is_read_and_merged_on_the_way_to_a_config_shows_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "connection.json"
     file.write_text(json.dumps({"sasl.password": SECRET}))
-    read = read_connection(file)
+    read = read_connection_option(file)
     merged = merge_settings({"connection": {**SCRAM, "sasl.password": "older"}}, read)
     assert merged["connection"] == SCRAM
     for settings in (read, merged):

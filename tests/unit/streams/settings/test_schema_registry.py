@@ -9,7 +9,7 @@ import pytest
 
 from streams import App
 from streams.errors import ConfigError
-from streams.settings.command_line import parse_settings, read_schema_registry
+from streams.settings.command_line import parse_settings, read_schema_registry_option
 from streams.settings.config import load_config
 
 SECRET = "a-planted-secret"
@@ -29,7 +29,7 @@ def test_each_place_adds_to_those_below_and_wins_over_them(
     app = App("app", schema_registry={"url": URL, "max": {"retries": 1}})
     file = tmp_path / "registry.toml"
     file.write_text('[schema_registry]\n"ssl.ca.location" = "other.pem"\n')
-    app.configure(table, **read_schema_registry(file))
+    app.configure(table, **read_schema_registry_option(file))
     assert app.config.schema_registry == {
         "url": URL,
         "ssl.ca.location": str(tmp_path / "other.pem"),
@@ -43,7 +43,7 @@ def test_a_file_with_more_than_its_table_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "registry.toml"
     file.write_text(f'state_dir = "x"\n[schema_registry]\nurl = "{URL}"\n')
     with pytest.raises(ConfigError, match=r"^schema_registry file .* has state_dir beside"):
-        read_schema_registry(file)
+        read_schema_registry_option(file)
 
 
 @pytest.mark.parametrize(

@@ -48,12 +48,12 @@ def test_by_default_the_thread_stops_and_says_what_is_there(offset: int) -> None
     with pytest.raises(
         StreamsError, match=rf"offset {offset} of in\[0\] is outside of what is there, 10 to 20"
     ):
-        resetting("fail").fetch_reset_offsets({INPUT: offset})
+        resetting("fail").reset_positions({INPUT: offset})
 
 
 def test_a_range_that_is_gone_may_have_been_aborted_records_and_markers_alone() -> None:
     with pytest.raises(StreamsError) as refused:
-        resetting("fail").fetch_reset_offsets({INPUT: 5})
+        resetting("fail").reset_positions({INPUT: 5})
     for said in (
         "the offsets 5 to 9 were removed before they were read",
         "markers of transactions or aborted records alone",
@@ -61,7 +61,7 @@ def test_a_range_that_is_gone_may_have_been_aborted_records_and_markers_alone() 
     ):
         assert said in str(refused.value)
     with pytest.raises(StreamsError, match="was cut, or deleted and created again") as refused:
-        resetting("fail").fetch_reset_offsets({INPUT: 25})
+        resetting("fail").reset_positions({INPUT: 25})
     assert "aborted" not in str(refused.value)
 
 
@@ -80,7 +80,7 @@ def test_where_it_goes_on_is_logged_and_what_is_skipped_is_counted(
     policy: str, offset: int, position: int, skipped: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = resetting(policy)
-    assert made.fetch_reset_offsets({INPUT: offset}) == {INPUT: position}
+    assert made.reset_positions({INPUT: offset}) == {INPUT: position}
     assert (made.offsets_out_of_range, made.records_out_of_range) == (1, skipped)
     said = f"offset {offset} of in[0] is outside of what is there, 10 to 20: it goes on at"
     assert f"{said} {position} (offset_out_of_range={policy.partition(':')[0]})" in caplog.text
@@ -92,7 +92,7 @@ def test_offsets_out_of_range_that_are_found_together_are_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     made = resetting("earliest")
-    made.fetch_reset_offsets({INPUT: 5, OTHER_INPUT: 7})
+    made.reset_positions({INPUT: 5, OTHER_INPUT: 7})
     (told,) = caplog.messages
     assert "offset 5 of in[0]" in told
     assert "offset 7 of in[1]" in told
@@ -102,7 +102,7 @@ def test_offsets_out_of_range_that_are_found_together_are_one_warning(
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
 def test_records_between_two_steps_are_never_skipped(policy: str) -> None:
     with pytest.raises(StreamsError, match="between two steps of this application are lost"):
-        resetting(policy).fetch_reset_offsets({INTERNAL: 7})
+        resetting(policy).reset_positions({INTERNAL: 7})
 
 
 def outside(tmp_path: Path, policy: str) -> World:
