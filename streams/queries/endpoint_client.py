@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
@@ -159,6 +160,40 @@ class EndpointClient:
             raise _create_unanswered_error(endpoint, error) from error
         answer = _read_response(endpoint, spec, read, response)
         return answer._replace(age_s=answer.age_s + time.monotonic() - sent_at_s)
+
+    def start_read_on_loop(
+        self,
+        endpoint: str,
+        spec: StoreSpec,
+        read: StoreRead,
+        *,
+        partition: int,
+        at_least: Position,
+        timeout_s: float,
+        on_answer: Callable[[StoreAnswer | None], None],
+    ) -> bool:
+        """Send `read_on_loop`'s request if a connection is idle; return whether one was.
+
+        `on_answer` is called with the answer, or None if there is none, and needs no task.
+        """
+        target = _format_target(spec, read, (partition,), at_least, None, timeout_s)
+        sent_at_s = time.monotonic()
+
+        def take_response(found: EndpointResponse | Exception) -> None:
+            answer = None
+            if not isinstance(found, Exception):
+                with suppress(Exception):  # which whoever asks again meets, and tells
+                    read_answer = _read_response(endpoint, spec, read, found)
+                    age_s = read_answer.age_s + time.monotonic() - sent_at_s
+                    answer = read_answer._replace(age_s=age_s)
+            on_answer(answer)
+
+        return self._get_clients().on_loop.send_on_idle(
+            parse_address(endpoint),
+            self._format_message(endpoint, target),
+            timeout_s,
+            take_response,
+        )
 
     def _format_message(self, endpoint: str, target: str) -> bytes:
         """Return the request for a path and its parameters."""

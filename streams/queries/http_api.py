@@ -43,7 +43,7 @@ from streams.queries.http_texts import encode_result
 from streams.queries.openapi import JSON_TYPE, ROWS_TYPE, EndpointDescription, describe_api
 from streams.queries.prompt_responses import PromptResponses
 from streams.queries.read_threads import ReadThreads
-from streams.queries.request_gate import RequestGate
+from streams.queries.request_gate import BEGAN_S, RequestGate
 from streams.queries.request_terms import describe_answer, parse_terms
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.row_stream import RowStream
@@ -198,7 +198,7 @@ class _StoreEndpoints:
         except ConfigError as error:
             raise NotFound(str(error)) from error
         wanted = parse_request(spec, key_text, scope["query_string"])
-        answer, body = await self._read_page(wanted, wanted.read)
+        answer, body = await self._read_page(wanted, wanted.read, scope.get(BEGAN_S))
         headers = describe_answer(answer)
         if wanted.read.is_lookup and not answer.rows and not wanted.terms.is_local:
             raise NotFound(f"store {spec.name!r} has no value of this key", NO_SUCH_KEY, headers)
@@ -241,14 +241,14 @@ class _StoreEndpoints:
         return await self._read_page(wanted, replace(wanted.read, after=before.rows[-1].key))
 
     async def _read_page(
-        self, wanted: StoreRequest, read: StoreRead
+        self, wanted: StoreRequest, read: StoreRead, asked_at_s: float | None = None
     ) -> tuple[StoreAnswer, EncodedRows]:
         """Return rows, and their lines. Raises StoreUnavailable, ConfigError, ValueError."""
 
         def encode_rows(answer: StoreAnswer) -> bytes:
             return b"".join(map(wanted.texts.encode_row, answer.rows))
 
-        return await self._threads.read_answer(wanted.terms, read, encode_rows)
+        return await self._threads.read_answer(wanted.terms, read, encode_rows, asked_at_s)
 
 
 def _list_readable_stores(reads: RoutedReads) -> list[StoreSpec]:

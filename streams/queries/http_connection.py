@@ -23,11 +23,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from streams.queries.request_gate import BEGAN_S, StartRoutedResponse
 from streams.runtime.threads.query_measurements import QueryMeasurements
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 ARRIVAL_S = 10.0
 STALL_S = 30.0
@@ -37,10 +43,13 @@ HEAD_SIZE_MAX = 65_536
 """The bytes that the line and the headers of a request may have: httptools has no bound."""
 
 Header: TypeAlias = tuple[bytes, bytes]
-CreatePromptResponse: TypeAlias = Callable[[bytes, Iterable[Header]], bytes | None]
-"""Returns what follows the status line of the response to GET, by its target and headers, or None
-where that can't be known at once, or is another one than 200."""
+CreatePromptResponse: TypeAlias = Callable[
+    [bytes, Iterable[Header]], bytes | StartRoutedResponse | None
+]
+"""Returns what follows the status line of the response to GET, by its target and headers, or what
+has it made without a task, or None where it can't be known at once, or is another one than 200."""
 
+_END_OF_HEAD = b"\r\n\r\n"
 _SPECIAL_HEADERS = frozenset((b"content-length", b"transfer-encoding", b"expect", b"upgrade"))
 """The headers of requests that have more to them than a head."""
 
@@ -69,6 +78,8 @@ class HttpConnection(HttpToolsProtocol):
         self._is_first_of_data = False
         """True if no request was answered at once yet of those that have come together. The others
         have tasks: a client that sends many keeps nobody else waiting."""
+        self._start_routed: StartRoutedResponse | None = None
+        """This holds what can have the request that is parsed answered without a task."""
         self._is_answered = False
         """True if the request that is parsed was answered at once."""
         self._measurements = measurements or QueryMeasurements()
@@ -102,8 +113,15 @@ class HttpConnection(HttpToolsProtocol):
         self._head_size = 0
         if self._measure_head_bytes() > HEAD_SIZE_MAX:
             raise ValueError("the head is too long")  # which is a 400
-        if self._may_answer_at_once() and self._answer_at_once():
-            return
+        if self._may_answer_at_once():
+            assert self._create_prompt_response is not None
+            found = self._create_prompt_response(self.url, self.headers)
+            if isinstance(found, bytes):
+                self._is_first_of_data, self._is_answered = False, True
+                self._cancel_arrival_limit()
+                self._write_response(found)
+                return
+            self._start_routed = found
         self._unset_keepalive_if_required()  # which the answer before may have begun, just now
         super().on_headers_complete()
 
@@ -130,17 +148,42 @@ class HttpConnection(HttpToolsProtocol):
             and not any(name in _SPECIAL_HEADERS for name, _ in self.headers)
         )
 
-    def _answer_at_once(self) -> bool:
-        """Answer a request if its response can be known at once; return whether it can."""
-        assert self._create_prompt_response is not None
-        if (response := self._create_prompt_response(self.url, self.headers)) is None:
-            return False
-        self._is_first_of_data, self._is_answered = False, True
+    def _write_response(self, response: bytes, *, is_last: bool = False) -> None:
+        """Write a response behind its status line; wait for a request unless it `is_last`."""
         given = [b"%b: %b\r\n" % header for header in self.server_state.default_headers]
         self.transport.write(b"".join((STATUS_LINE[200], *given, response)))
-        self._cancel_arrival_limit()
+        if is_last:
+            self.transport.close()
         self.on_response_complete()
-        return True
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Begin to answer a request: by a task, unless another worker can be asked without one."""
+        start_routed, self._start_routed = self._start_routed, None
+        finish = partial(self._finish_routed, cycle, app, self.loop.time())
+        if start_routed is None or not start_routed(finish):
+            super()._start_asgi_task(cycle, app)
+
+    def _finish_routed(
+        self,
+        cycle: RequestResponseCycle,
+        app: ASGI3Application,
+        began_s: float,
+        response: bytes | None,
+        is_last: bool,
+    ) -> None:
+        """Answer a request by the response of another worker, or by a task if there is none."""
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        if response is None:
+            cast("dict[str, Any]", cycle.scope)[BEGAN_S] = began_s
+            super()._start_asgi_task(cycle, app)
+            return
+        cycle.response_started = cycle.response_complete = True
+        is_last = is_last or not cycle.keep_alive
+        if is_last:
+            head, _, body = response.partition(_END_OF_HEAD)
+            response = b"%b\r\nconnection: close%b%b" % (head, _END_OF_HEAD, body)
+        self._write_response(response, is_last=is_last)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""

@@ -16,7 +16,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import TypeAlias, cast
 
 import httptools
 
@@ -27,6 +27,9 @@ from streams.queries.endpoint_connections import (
     EndpointResponse,
     ReceivedMessage,
 )
+
+OnResponse: TypeAlias = Callable[[EndpointResponse | Exception], None]
+"""Called once, with the response to a request, or with why there is none."""
 
 
 class LoopConnections:
@@ -56,12 +59,36 @@ class LoopConnections:
         async with asyncio.timeout(timeout_s):
             connection = self._take_idle(address) or await self._open_connection(address)
             response = await connection.exchange_message(request)
+        self._keep_or_close(connection)
+        return response
+
+    def send_on_idle(
+        self, address: Address, request: bytes, timeout_s: float, on_response: OnResponse
+    ) -> bool:
+        """Send a request if a connection to a worker is idle; return whether one was.
+
+        `on_response` is called later, by the running loop, and needs no task that waits.
+        """
+        self._close_idle()
+        if (connection := self._take_idle(address)) is None:
+            return False
+
+        def finish_exchange(found: EndpointResponse | Exception) -> None:
+            limit.cancel()
+            self._keep_or_close(connection)
+            on_response(found)
+
+        limit = asyncio.get_running_loop().call_later(timeout_s, connection.close)
+        connection.send_message(request, finish_exchange)
+        return True
+
+    def _keep_or_close(self, connection: _LoopConnection) -> None:
+        """Keep a connection that has had its response, if it may be kept."""
         if connection.may_be_kept and not self._is_closed:
             connection.used_at_s = time.monotonic()
             self._idle.append(connection)
         else:
             connection.close()
-        return response
 
     def _close_idle(self) -> None:
         """Close what has been idle for too long, to workers that nobody asks any more too."""
@@ -133,7 +160,7 @@ class _LoopConnection(asyncio.Protocol):
         self.used_at_s = 0.0
         self.may_be_kept = False
         self._on_end = on_end
-        self._waiting: asyncio.Future[EndpointResponse] | None = None
+        self._on_response: OnResponse | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep what requests are written to."""
@@ -144,40 +171,59 @@ class _LoopConnection(asyncio.Protocol):
 
         After an error, and where nobody waits for the response any more, the connection is closed.
         """
-        self._message = ReceivedMessage()
-        self._parser = httptools.HttpResponseParser(self._message)
-        self._waiting = asyncio.get_running_loop().create_future()
+        waiting: asyncio.Future[EndpointResponse] = asyncio.get_running_loop().create_future()
+
+        def settle(found: EndpointResponse | Exception) -> None:
+            if waiting.done():
+                return  # nobody waits any more
+            if isinstance(found, Exception):
+                waiting.set_exception(found)
+            else:
+                waiting.set_result(found)
+
         try:
-            self._transport.write(request)
-            return await self._waiting
+            self.send_message(request, settle)
+            return await waiting
         except BaseException:
             self.close()
             raise
-        finally:
-            self._waiting = None
+
+    def send_message(self, request: bytes, on_response: OnResponse) -> None:
+        """Send a request; `on_response` is called with its response, or what stands against it."""
+        self._message = ReceivedMessage()
+        self._parser = httptools.HttpResponseParser(self._message)
+        self._on_response = on_response
+        self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         """Take a part of the response."""
-        if self._waiting is None or self._waiting.done():
+        if self._on_response is None:
             self.close()  # nobody has asked for this
             return
         try:
             self._parser.feed_data(data)
             self._message.check_bounds(len(data))
         except httptools.HttpParserError as error:
-            self._waiting.set_exception(error)
+            self._finish_exchange(error)
             return
         if self._message.is_whole:
             response = self._message.create_response(self._parser.get_status_code())
             self.may_be_kept = response.may_keep_connection()
-            self._waiting.set_result(response)
+            self._finish_exchange(response)
+
+    def _finish_exchange(self, found: EndpointResponse | Exception) -> None:
+        """Hand the response, or why there is none, to who has sent the request."""
+        on_response, self._on_response = self._on_response, None
+        if isinstance(found, Exception):
+            self.close()
+        if on_response is not None:
+            on_response(found)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let a request that has no response fail."""
         self.may_be_kept = False
-        if self._waiting is not None and not self._waiting.done():
-            problem = "the connection was closed before the response's end"
-            self._waiting.set_exception(ConnectionResetError(problem))
+        problem = "the connection was closed before the response's end"
+        self._finish_exchange(ConnectionResetError(problem))
         self._on_end(self)
 
     def close(self) -> None:

@@ -7,19 +7,31 @@ whose answer has to be waited for, and those that are wrong.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from streams.queries.endpoint_client import MORE_HEADER
+from streams.queries.http_texts import RowTexts
 from streams.queries.openapi import ROWS_TYPE
 from streams.queries.prompt_reads import PromptReads
+from streams.queries.prompt_routes import PromptRoutes
 from streams.queries.request_terms import describe_answer
 from streams.queries.routed_reads import RoutedReads
 from streams.queries.store_answers import StoreAnswer
+from streams.queries.store_reads import StoreRead
 from streams.queries.store_requests import StoreRequest, parse_request
 
-FindPromptResponse: TypeAlias = Callable[[bytes, bytes], bytes | None]
-"""Returns what follows the status line of the response to a path and its query, or None."""
+OnResponse: TypeAlias = Callable[[bytes | None], None]
+"""Takes what follows a status line, or None if the response has to be sought."""
+
+StartLookUp: TypeAlias = Callable[[OnResponse], bool]
+"""Asks another worker for a row; returns whether it was asked, so that a response comes later."""
+
+FindPromptResponse: TypeAlias = Callable[[bytes, bytes], bytes | StartLookUp | None]
+"""Returns what follows the status line of the response to a path and its query, or what asks for
+it, or None."""
 
 _PREFIX = b"/stores/"
 _FORMS_MAX = 1_024
@@ -36,13 +48,15 @@ class PromptResponses:
     def __init__(self, reads: RoutedReads) -> None:
         self._local = reads.local
         self._prompt_reads = PromptReads(reads)
+        self._prompt_routes = PromptRoutes(reads, self._prompt_reads)
         self._forms: dict[tuple[bytes, bytes], StoreRequest] = {}
         """This holds what was asked for last, by the store and the parameters in a URL."""
 
-    def find_prompt_response(self, path: bytes, query: bytes) -> bytes | None:
-        """Return the headers and the body of the response to a look-up that has an answer.
+    def find_prompt_response(self, path: bytes, query: bytes) -> bytes | StartLookUp | None:
+        """Return the headers and the body of the response to a look-up that has an answer here.
 
-        None for every other request. Raises ValueError and what else is wrong with a request.
+        For another look-up of one row it is what asks another worker for it, and None for every
+        other request. Raises ValueError and what else is wrong with a request.
         """
         if not path.startswith(_PREFIX):
             return None
@@ -57,9 +71,21 @@ class PromptResponses:
             key_text = key_text.removeprefix("=")
         read = read.replace_key(texts.parse_key(key_text))
         answer = self._prompt_reads.find_prompt_answer(terms, read)
-        if answer is None:
-            return None
-        return _format_response(answer, b"".join(map(texts.encode_row, answer.rows)))
+        if answer is not None:
+            return _format_response(answer, texts)
+        return None if terms.is_local else partial(self._start_look_up, form, read)
+
+    def _start_look_up(self, form: StoreRequest, read: StoreRead, on_response: OnResponse) -> bool:
+        """Ask another worker for the row of a look-up; return whether it was asked."""
+
+        def take_answer(answer: StoreAnswer | None) -> None:
+            response = None
+            if answer is not None:
+                with suppress(Exception):  # which whoever asks again meets, and tells
+                    response = _format_response(answer, form.texts)
+            on_response(response)
+
+        return self._prompt_routes.start_routed_look_up(form.terms, read, take_answer)
 
     def _parse_form(self, name: bytes, key_text: str, query: bytes) -> StoreRequest:
         """Return what a store's name and parameters ask for, with any key. Raises ConfigError."""
@@ -71,8 +97,9 @@ class PromptResponses:
         return form
 
 
-def _format_response(answer: StoreAnswer, body: bytes) -> bytes:
-    """Return the headers and the body of a response."""
+def _format_response(answer: StoreAnswer, texts: RowTexts) -> bytes:
+    """Return the headers and the body of a response. Raises ValueError."""
+    body = b"".join(map(texts.encode_row, answer.rows))
     headers = describe_answer(answer)
     headers[MORE_HEADER] = "1" if answer.has_more else "0"
     lines = "".join([f"{name.lower()}: {value}\r\n" for name, value in headers.items()])

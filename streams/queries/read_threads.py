@@ -51,15 +51,20 @@ class ReadThreads:
         }
 
     async def read_answer(
-        self, terms: RequestTerms, read: StoreRead, encode: Callable[[StoreAnswer], bytes]
+        self,
+        terms: RequestTerms,
+        read: StoreRead,
+        encode: Callable[[StoreAnswer], bytes],
+        asked_at_s: float | None = None,
     ) -> tuple[StoreAnswer, EncodedAnswer]:
         """Return an answer, and what `encode` makes of it on the thread that has read it.
 
+        `asked_at_s` is when another worker was asked in vain, if one was, by the loop's time.
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
         read_time_s = asyncio.get_running_loop().time
-        give_up_at_s = read_time_s() + terms.wait_s
-        has_asked = False
+        has_asked = asked_at_s is not None
+        give_up_at_s = (read_time_s() if asked_at_s is None else asked_at_s) + terms.wait_s
         while True:
             left_s = max(give_up_at_s - read_time_s(), 0.0)
             try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
+from typing import TypeAlias
 
 import httptools
 from starlette.responses import Response
@@ -13,7 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.queries.http_parameters import is_local_scope
 from streams.queries.http_problems import create_problem
-from streams.queries.prompt_responses import FindPromptResponse, find_no_response
+from streams.queries.prompt_responses import (
+    FindPromptResponse,
+    StartLookUp,
+    find_no_response,
+)
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 REQUESTS_MAX = 128
@@ -22,6 +28,17 @@ REQUESTS_MAX = 128
 Each holds at most a page of rows in memory. Were they counted together, workers whose requests all
 ask each other would refuse what they ask.
 """
+
+BEGAN_S = "millrace.began_s"
+"""Names the monotonic time in s in a scope at which its request came, if it was routed before."""
+
+
+OnRoutedResponse: TypeAlias = Callable[[bytes | None, bool], None]
+"""Takes what follows a status line, or None if `served` has to make the response, and whether the
+connection is to end with it."""
+
+StartRoutedResponse: TypeAlias = Callable[[OnRoutedResponse], bool]
+"""Lets another worker be asked for a response; returns whether it was, so that one comes later."""
 
 
 class RequestGate:
@@ -48,11 +65,12 @@ class RequestGate:
 
     def create_prompt_response(
         self, target: bytes, headers: Iterable[tuple[bytes, bytes]]
-    ) -> bytes | None:
+    ) -> bytes | StartRoutedResponse | None:
         """Return what follows the status line of the response to GET, which is 200.
 
-        It is that of `served`, without its task and what goes with it. None for all that is refused
-        or wrong, or can't be known at once: `served` tells what is to be told.
+        It is that of `served`, without its task and what goes with it; where another worker has to
+        be asked, what does so. None for all that is refused or wrong, or can't be known at once:
+        `served` tells what is to be told.
         """
         began_s = time.monotonic()
         if self._is_stopping() or (self._token and not self._is_authorized(headers)):
@@ -65,15 +83,37 @@ class RequestGate:
             response = self._find_prompt_response(path, query)
         except Exception:  # whose response, and line in the log, are those of `served`
             return None
-        if response is not None:
+        if isinstance(response, bytes):
             self._measurements.observe_request(HTTPStatus.OK, time.monotonic() - began_s)
+        elif response is not None:
+            return partial(self._start_look_up, began_s, response)
         return response
+
+    def _start_look_up(
+        self, began_s: float, start_look_up: StartLookUp, on_response: OnRoutedResponse
+    ) -> bool:
+        """Let another worker be asked, and measure its response; return whether it was asked."""
+
+        def take_response(response: bytes | None) -> None:
+            self._running[False] -= 1
+            self._measurements.running -= 1
+            if response is not None:
+                self._measurements.observe_request(HTTPStatus.OK, time.monotonic() - began_s)
+            on_response(response, self._is_stopping())
+
+        try:
+            is_asked = start_look_up(take_response)
+        except Exception:  # whose response, and line in the log, are those of `served`
+            return False
+        self._running[False] += is_asked
+        self._measurements.running += is_asked
+        return is_asked
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request (ASGI)."""
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served, not {scope['type']}")
-        began_s, status = time.monotonic(), 0
+        began_s, status = scope.get(BEGAN_S) or time.monotonic(), 0
 
         async def note_status(message: Message) -> None:
             nonlocal status

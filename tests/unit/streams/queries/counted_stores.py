@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from streams.membership.protocol import AssignmentInfo
+from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.queries.answer_ages import ThreadAssignmentTimes
+from streams.queries.endpoint_client import EndpointClient
 from streams.queries.local_stores import LocalStores
+from streams.queries.routed_reads import RoutedReads
+from tests.unit.streams.queries.served import TOKEN
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
 NOW_S = 100.0
@@ -35,3 +38,11 @@ def create_counted_stores(
     }
     topology = given.pop("topology", None) or build_counting_topology()
     return LocalStores(topology, **defaults | given)
+
+
+def create_routed_reads(endpoint: str) -> RoutedReads:
+    """Return the reads of a worker that knows `endpoint` for the one that has all tasks."""
+    assigned = AssignmentInfo((), (), endpoints={endpoint: EndpointTasks(("0_0",), ())})
+    stores = create_counted_stores(None, assigned)
+    stores.count_partitions("c")
+    return RoutedReads(stores, lambda: EndpointClient(TOKEN), "127.0.0.1:1")

@@ -188,6 +188,8 @@ class WrittenBytes(asyncio.Transport):
     def resume_reading(self) -> None:
         pass
 
+    pause_reading = resume_reading
+
 
 async def answer_nothing(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 204, "headers": []})

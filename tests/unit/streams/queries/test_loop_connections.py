@@ -10,6 +10,7 @@ import pytest
 
 from streams.common.addresses import Address
 from streams.queries import loop_connections
+from streams.queries.endpoint_connections import EndpointResponse
 from streams.queries.loop_connections import LoopConnections
 from tests.processes import HANG_LIMIT_S
 from tests.unit.streams.queries.scripted_server import CHUNKED, CLOSING, OK, REQUEST, scripted
@@ -89,6 +90,43 @@ def test_a_request_whose_time_is_over_leaves_no_response_for_the_next_one() -> N
             await ask(connections, address)
 
     run_with_connections(use_again)
+
+
+async def send_on_idle(
+    connections: LoopConnections, address: Address, timeout_s: float = HANG_LIMIT_S
+) -> EndpointResponse | Exception | None:
+    """Return what a request without a task comes to, or None if no connection is idle."""
+    found: asyncio.Future[EndpointResponse | Exception] = asyncio.get_running_loop().create_future()
+    if not connections.send_on_idle(address, REQUEST, timeout_s, found.set_result):
+        return None
+    return await found
+
+
+def test_a_request_without_a_task_goes_over_an_idle_connection_only() -> None:
+    with scripted([OK, CHUNKED, OK]) as (server, address):
+
+        async def use(connections: LoopConnections) -> None:
+            assert await send_on_idle(connections, address) is None
+            assert await ask(connections, address) == b"rows"
+            found = await send_on_idle(connections, address)
+            assert isinstance(found, EndpointResponse)
+            assert found.content == b"rows"
+            assert await ask(connections, address) == b"rows"
+
+        run_with_connections(use)
+    assert server.served == [0, 0, 0]
+
+
+def test_a_request_without_a_task_ends_with_its_time() -> None:
+    with scripted([OK, None]) as (server, address):
+
+        async def use(connections: LoopConnections) -> None:
+            assert await ask(connections, address) == b"rows"
+            assert isinstance(await send_on_idle(connections, address, 0.05), ConnectionError)
+            assert await send_on_idle(connections, address) is None  # it was closed
+
+        run_with_connections(use)
+    assert server.served == [0, 0]
 
 
 @pytest.mark.parametrize("text", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 x\r\n\r\n", TWO_RESPONSES])

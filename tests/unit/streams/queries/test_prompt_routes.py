@@ -14,7 +14,6 @@ from streams.common.addresses import format_address
 from streams.common.topic_partitions import Partition
 from streams.errors import StoreUnavailable
 from streams.graph.nodes import StoreKind
-from streams.membership.protocol import AssignmentInfo, EndpointTasks
 from streams.queries.endpoint_client import EndpointClient
 from streams.queries.prompt_reads import PromptReads
 from streams.queries.prompt_routes import PromptRoutes
@@ -26,7 +25,10 @@ from streams.queries.store_answers import StoreAnswer
 from streams.queries.store_reads import StoreRead, StoreRow
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, free_ports
-from tests.unit.streams.queries.counted_stores import create_counted_stores
+from tests.unit.streams.queries.counted_stores import (
+    create_counted_stores,
+    create_routed_reads,
+)
 from tests.unit.streams.queries.served import TOKEN, FakeReads, declare_store, serve
 
 LOOK_UP = StoreRead(is_lookup=True, key="a")
@@ -48,14 +50,6 @@ def reads(owner: FakeReads) -> Iterator[RoutedReads]:
         made = create_routed_reads(format_address(address))
         yield made
         made.close()
-
-
-def create_routed_reads(endpoint: str) -> RoutedReads:
-    """Return the reads of a worker that knows `endpoint` for the one that has all tasks."""
-    assigned = AssignmentInfo((), (), endpoints={endpoint: EndpointTasks(("0_0",), ())})
-    stores = create_counted_stores(None, assigned)
-    stores.count_partitions("c")
-    return RoutedReads(stores, lambda: EndpointClient(TOKEN), "127.0.0.1:1")
 
 
 def find_answer(
