@@ -95,7 +95,10 @@ def load_schema(api_key: int, version: int) -> ApiSchema | None:
 def read_request_header(frame: bytes) -> RequestHeader:
     """Read the header fields that all versions share.
 
-    Raises: MalformedRequest for a frame that is too short, or a client id that is no text.
+    Bytes of the client id that are no UTF-8 are read as U+FFFD, as Kafka does: it is a label, and a
+    client with one in another encoding must not be turned away.
+
+    Raises: MalformedRequest for a frame that is too short.
     """
     if len(frame) < 10:
         raise MalformedRequest(f"{len(frame)} bytes are no request")
@@ -103,10 +106,7 @@ def read_request_header(frame: bytes) -> RequestHeader:
     end = 10 + length if length > 0 else 10
     if end > len(frame):
         raise MalformedRequest(f"a client id of {length} bytes in {len(frame)} bytes")
-    try:
-        client_id = frame[10:end].decode()
-    except UnicodeDecodeError as error:
-        raise MalformedRequest(f"the client id is no text: {error}") from error
+    client_id = frame[10:end].decode(errors="replace")
     return RequestHeader(api_key, version, correlation_id, client_id, end)
 
 

@@ -86,3 +86,10 @@ def test_a_version_of_api_versions_from_the_future_is_answered_with_35_in_versio
 def test_requests_that_were_sent_at_once_are_answered_in_order(client: Client) -> None:
     numbers = [client.post(Api.API_VERSIONS, 0) for _ in range(5)]
     assert all(client.receive(number).error_code == Code.NONE for number in numbers)
+
+
+def test_a_client_whose_id_is_not_in_utf_8_is_served(client: Client) -> None:
+    name = "Zähler".encode("latin-1")
+    head = struct.pack(">hhih", Api.API_VERSIONS, 0, 7, len(name))
+    client.write_frame(head + name)
+    assert struct.unpack_from(">ih", client.read_frame()) == (7, Code.NONE)

@@ -91,8 +91,8 @@ def test_durations_are_whole_milliseconds() -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [b"", b"\0\0\0\x03", b"\0\x03\0\x0c\0\0\0\x01\0\x05ab", b"\0\x03\0\x0c\0\0\0\x01\0\x01\xff"],
-    ids=["nothing", "half a header", "a client id cut short", "a client id that is no text"],
+    [b"", b"\0\0\0\x03", b"\0\x03\0\x0c\0\0\0\x01\0\x05ab"],
+    ids=["nothing", "half a header", "a client id cut short"],
 )
 def test_a_header_that_is_none_is_malformed(frame: bytes) -> None:
     with pytest.raises(MalformedRequest):
