@@ -51,7 +51,7 @@ class ConnectionSecurity:
         """Return whether there is anything that a broker could refuse: TLS, or SASL."""
         return self.tls is not None or self.mechanism is not None
 
-    def name_setting(self, name: str) -> str:
+    def resolve_setting_name(self, name: str) -> str:
         """Return the name under which a setting was given: its own, or that of a file for it."""
         filed = f"{name}{FILE_SUFFIX}"
         return filed if filed in self.file_digests else name

@@ -89,6 +89,6 @@ def _explain_refusal(answer: Any, security: ConnectionSecurity, broker: str) -> 
     username = security.settings.read_secret("sasl.username")
     return (
         f"{broker} refuses the credentials of user {username!r} ({code}, {security.mechanism}): "
-        f"check {security.name_setting('sasl.username')} and "
-        f"{security.name_setting('sasl.password')}"
+        f"check {security.resolve_setting_name('sasl.username')} and "
+        f"{security.resolve_setting_name('sasl.password')}"
     )

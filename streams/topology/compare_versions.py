@@ -42,7 +42,7 @@ from streams.topology.store_compatibility import find_store_effects
 from streams.topology.value_compatibility import (
     compare_keys,
     compare_values,
-    differ_in_type_alone,
+    do_serdes_differ_in_type_alone,
     has_undeclared_type,
 )
 from streams.topology.version_index import (
@@ -300,7 +300,7 @@ def _compare_topic_formats(old: RepartitionSerdes, new: RepartitionSerdes) -> It
     yield from compare_keys(old.key_type, new.key_type, DRAIN_REMEDY)
     yield from compare_values(old.value_type, new.value_type, DRAIN_REMEDY, is_store=False)
     for what, a, b in (("key", old.key, new.key), ("value", old.value, new.value)):
-        if a != b and not differ_in_type_alone(a, b):
+        if a != b and not do_serdes_differ_in_type_alone(a, b):
             yield StateEffect(
                 f"{what} serde: {a} -> {b}",
                 StateOutcome.LOST,

@@ -100,13 +100,13 @@ def find_extension(one: DeclaredTopology, other: DeclaredTopology) -> DeclaredTo
                 and smaller.find_topics_into_stores(small) <= larger.find_topics_into_stores(large)
                 for small, large in both
             )
-            and any(is_superseded((smaller, small), (larger, large)) for small, large in both)
+            and any(is_superseded_by((smaller, small), (larger, large)) for small, large in both)
         ):
             return larger
     return None
 
 
-def is_superseded(
+def is_superseded_by(
     one: tuple[DeclaredTopology, DeclaredSubtopology],
     other: tuple[DeclaredTopology, DeclaredSubtopology],
 ) -> bool:

@@ -29,7 +29,7 @@ from streams.topology.state_effects import StateEffect, StateOutcome
 from streams.topology.value_compatibility import (
     compare_keys,
     compare_values,
-    differ_in_type_alone,
+    do_serdes_differ_in_type_alone,
 )
 
 _SOURCE_REMEDY = "write these rows into the topic anew before the new version starts"
@@ -95,7 +95,7 @@ def _compare_formats(old: DescribedStore, new: DescribedStore) -> Iterator[State
         ("key serde", old.key, new.key),
         ("value serde", old.value, new.value),
     ):
-        if a != b and not (what != "kind" and differ_in_type_alone(a, b)):
+        if a != b and not (what != "kind" and do_serdes_differ_in_type_alone(a, b)):
             yield StateEffect(
                 f"{what}: {a} -> {b}",
                 StateOutcome.LOST,

@@ -48,7 +48,7 @@ def has_undeclared_type(serde: str, old: DescribedType | None, new: DescribedTyp
     return not _PLAIN_SERDES.union(_WRAPPERS).issuperset(names)
 
 
-def differ_in_type_alone(old: str, new: str) -> bool:
+def do_serdes_differ_in_type_alone(old: str, new: str) -> bool:
     """Return whether the names of two serdes differ in the names of their declared types alone."""
     one, other = _TYPED_SERDE.fullmatch(old), _TYPED_SERDE.fullmatch(new)
     return (

@@ -24,7 +24,7 @@ from streams.common.counted import format_count
 from streams.common.topic_partitions import Partition
 from streams.errors import TopologyError
 from streams.membership.protocol import SubscriptionInfo
-from streams.topology.compatibility import find_conflicts, format_names, is_superseded
+from streams.topology.compatibility import find_conflicts, format_names, is_superseded_by
 from streams.topology.declared import DeclaredSubtopology, DeclaredTopology
 
 
@@ -231,7 +231,7 @@ class TaskNumbers:
                 member
                 for version, sub in versions
                 if not any(
-                    is_superseded((version.topology, sub), (other.topology, larger))
+                    is_superseded_by((version.topology, sub), (other.topology, larger))
                     for other, larger in versions
                 )
                 for member in version.members

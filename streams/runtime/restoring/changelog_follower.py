@@ -120,8 +120,8 @@ class ChangelogFollower(Generic[T]):
         """Return whether there is any task to follow."""
         return bool(self._tasks)
 
-    def add_tasks(self, tasks: Iterable[T]) -> None:
-        """Add standby tasks, whose stores belong to the follower until they are withdrawn."""
+    def register_tasks(self, tasks: Iterable[T]) -> None:
+        """Register standby tasks, whose stores belong to the follower until they are withdrawn."""
         if self._consumer is None:
             self._consumer = self._create_consumer()
         for task in tasks:

@@ -123,8 +123,8 @@ class StoreChangelogReader(Generic[T]):
         """Return whether any task has stores that are not restored."""
         return bool(self._tasks)
 
-    def add_tasks(self, tasks: Mapping[str, TaskRestoration[T]]) -> None:
-        """Add tasks, by name, with stores to restore."""
+    def register_tasks(self, tasks: Mapping[str, TaskRestoration[T]]) -> None:
+        """Register tasks, by name, whose stores the next batches restore."""
         self._tasks.update(tasks)
 
     def restore_batch(self) -> HasMore:
@@ -132,7 +132,7 @@ class StoreChangelogReader(Generic[T]):
         if any(job.waiting_stores for job in self._tasks.values()):
             self._start_restores()
         if self._stores_behind:
-            self._poll_and_load()
+            self._poll_and_load_batch()
             self._log_progress_or_raise_if_stalled()
             return True
         return False
@@ -262,7 +262,7 @@ class StoreChangelogReader(Generic[T]):
         log.warning("store %r of task %s is rebuilt from its changelog: %s", name, task, reason)
         logged_store.clear_store()
 
-    def _poll_and_load(self) -> None:
+    def _poll_and_load_batch(self) -> None:
         """Poll one batch of changelog records and load it into the stores that are behind."""
         topics = {partition.topic for partition in self._stores_behind}
         # At most as many records as there can be are polled, so that no wait follows the last.

@@ -62,12 +62,12 @@ class Restorer(Generic[T]):
                 self.reader.restored.add_task(job.task)
         behind = {job.task.name: job for job in jobs if job.waiting_stores}
         if behind:
-            self._add_command(lambda: self.reader.add_tasks(behind))
+            self._add_command(lambda: self.reader.register_tasks(behind))
 
     def follow_tasks(self, tasks: Collection[T]) -> None:
         """Follow the changelogs of standby tasks, each from its stores' positions."""
         if tasks:
-            self._add_command(lambda: self.follower.add_tasks(tasks))
+            self._add_command(lambda: self.follower.register_tasks(tasks))
 
     def continue_following(self) -> None:
         """Follow with one batch where there is no thread for that; raise what went wrong."""

@@ -274,7 +274,7 @@ class Task:
                 steps.callback(store.close)
             steps.callback(self._unbind_steps)
 
-    def set_positions_to_commit(self, positions: Mapping[Partition, int], now_ms: int) -> None:
+    def prepare_next_commit(self, positions: Mapping[Partition, int], now_ms: int) -> None:
         """Set the offset to commit of each input partition, and the number of the next commit.
 
         The offset is that of the next buffered record; where none is buffered it is the consumer's
@@ -289,7 +289,7 @@ class Task:
     def has_changed_offsets(self, positions: Mapping[Partition, int]) -> bool:
         """Return whether a commit would change an offset, or commit one for the first time.
 
-        `positions` are the consumer's, as for `set_positions_to_commit`.
+        `positions` are the consumer's, as for `prepare_next_commit`.
         """
         committed = self.committed_positions
         return any(

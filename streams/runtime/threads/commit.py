@@ -139,7 +139,7 @@ class TaskCommitter:
         self._on_step(CommitStep.PRODUCED)
         positions = self._consumer.next_offsets(p for task in dirty for p in task.positions)
         for task in dirty:
-            task.set_positions_to_commit(positions, now_ms)
+            task.prepare_next_commit(positions, now_ms)
         for producer, together in shared:
             with self._translate_to_task_outcome(together, dirty):
                 self._commit_tasks_of_producer(producer, together, now_ms)
