@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streams import App, Processor, Record, Store, StreamsError, serdes
+from streams.errors import InputDeleted
 from tests.brokers import IN_CI
 from tests.integration.cluster import PARTITIONS, Topics
 from tests.processes import HANG_LIMIT_S, wait_until
@@ -140,6 +141,24 @@ def test_an_input_that_is_deleted_while_it_runs_ends_the_application_by_name(
         running.wait_for("NOT_RUNNING", HANG_LIMIT_S)
     with pytest.raises(StreamsError, match=topics.source):
         running.close()
+
+
+def test_an_application_that_can_not_commit_a_deleted_input_waits_for_no_time_out(
+    topics: Topics, tmp_path: Path
+) -> None:
+    processed: list[str] = []
+    timeouts = {"transaction_timeout_ms": 300_000, "commit_interval_ms": 200_000}
+    app = App(topics.application, **{**settings(topics, tmp_path), **timeouts})
+    stream = app.stream(topics.source, key=serdes.string, value=serdes.string)
+    stream.peek(lambda key, value: processed.append(value)).to(topics.target)
+    running = app.start()
+    running.wait_for("RUNNING", HANG_LIMIT_S)
+    topics.load(30)
+    wait_until(lambda: len(processed) == 30, what=lambda: f"{processed} of 30 are processed")
+    topics.delete(topics.source)
+    # What a call that has waited for its time-out raises ends with librdkafka's words.
+    with pytest.raises(InputDeleted, match=f"can't be committed: '{topics.source}'$"):
+        running.close(HANG_LIMIT_S)
 
 
 def make_again(topics: Topics, records: int) -> None:

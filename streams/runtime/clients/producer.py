@@ -20,6 +20,10 @@ from streams.errors import (
     WriteRefused,
 )
 from streams.runtime.clients.bare_errors import call_and_wrap_bare_error, release_error_frames
+from streams.runtime.clients.deleted_inputs import (
+    explain_deleted_inputs,
+    wrap_check_to_raise_if_deleted,
+)
 from streams.runtime.clients.delivered_offsets import DeliveredOffsets, create_failure_collector
 from streams.runtime.clients.errors import (
     RETRIABLE_ERRORS,
@@ -253,10 +257,7 @@ class StreamsProducer:
         except StreamsError as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() in UNKNOWN_TOPIC_ERRORS:
-                raise InputDeleted(
-                    "an input is not on the brokers any more: it was deleted, and its offset can't "
-                    f"be committed: {error}"
-                ) from error
+                raise InputDeleted(explain_deleted_inputs(str(error))) from error
             raise
         self._moved_coordinator.note_reached()
 
@@ -344,6 +345,7 @@ class StreamsProducer:
         limit_s = min(self._timeout_s * _OVERTIME + 1, limit_s)
         check = require_usable or _allow_every_call
         if name == _SEND_OFFSETS:
+            check = wrap_check_to_raise_if_deleted(check, arguments[0], self._producer)
             check = self._moved_coordinator.wrap_check_to_raise_if_moved(check)
         try:
             return self.call_client(name, *arguments, require_usable=check, limit_s=limit_s)
