@@ -6,6 +6,7 @@ Nothing is changed, and the right to read is enough.
 from __future__ import annotations
 
 import textwrap
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -33,12 +34,13 @@ from streams.doctor.applications import find_applications
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.consequences import mark_consequences
 from streams.doctor.findings import DoctorFinding, Verdict, choose_status, sort_findings
-from streams.doctor.points import examine_application, examine_cluster, look_at_points
+from streams.doctor.points import Point, examine_application, examine_cluster, look_at_points
 from streams.errors import ConfigError
 from streams.settings.config import StreamsConfig
 
 _INDENT = "    "
 _PIPED_WIDTH_MIN = 1_000
+_TIMEOUT_S = 120.0
 
 
 HealthPorts = Annotated[
@@ -70,6 +72,9 @@ def doctor(
     health_port: HealthPorts = None,
     logs: WorkerLogs = None,
     json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds after which it looks at nothing more.")
+    ] = _TIMEOUT_S,
     bootstrap_servers: BootstrapServers = None,
     state_dir: StateDir = None,
     config: ConfigFile = None,
@@ -78,8 +83,9 @@ def doctor(
     """Say what is wrong with an application, its machine and its cluster, and what mends it.
 
     Looks at machine, settings, group, topics, transactions and stores, and changes nothing. Ends
-    with status 1 if there are warnings, 2 if there are errors.
+    with status 1 if there are warnings, 2 if there are errors. Names what it has not looked at.
     """
+    deadline_s = time.monotonic() + timeout
     with exit_on_cluster_error():
         if app is not None and all_applications:
             raise ConfigError(f"--all looks at every application: leave out {app!r}")
@@ -97,13 +103,14 @@ def doctor(
             )
             app = check_application_id(app) if found is None else found.application_id
         cluster = ClusterFacts(settings)
-        findings = examine_cluster(cluster, is_alone=app is None and not all_applications)
+        is_alone = app is None and not all_applications
+        findings = examine_cluster(cluster, is_alone=is_alone, deadline_s=deadline_s)
         if app is not None:
             places = WorkerPlaces(tuple(health_port or ()), tuple(logs or ()))
             facts = ApplicationFacts(cluster, app, settings, found, places)
-            findings += examine_application(facts)
+            findings += examine_application(facts, deadline_s=deadline_s)
         elif all_applications:
-            findings += _examine_every_application(cluster, settings)
+            findings += _examine_every_application(cluster, settings, deadline_s)
         findings = sort_findings(mark_consequences(findings))
         status = choose_status(findings)
         if json:
@@ -115,7 +122,7 @@ def doctor(
 
 
 def _examine_every_application(
-    cluster: ClusterFacts, settings: StreamsConfig
+    cluster: ClusterFacts, settings: StreamsConfig, deadline_s: float
 ) -> list[DoctorFinding]:
     """Look at every application of the cluster, each known by its id."""
     names: list[str] = []
@@ -124,10 +131,11 @@ def _examine_every_application(
         names.extend(find_applications(cluster))
         return []
 
-    findings = list(look_at_points([("applications", look)]))  # type: ignore[list-item]
+    findings = list(look_at_points([Point("applications", look)], deadline_s=deadline_s))
     for each in names:
         with hold_invocation(application_id=each):
-            findings += examine_application(ApplicationFacts(cluster, each, settings))
+            facts = ApplicationFacts(cluster, each, settings)
+            findings += examine_application(facts, deadline_s=deadline_s)
     return findings
 
 

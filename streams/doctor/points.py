@@ -4,12 +4,15 @@ A point fetches its facts and hands them to a check. What can't be fetched is th
 point was not looked at; a missing right is a finding of its own besides.
 
 Points of an application are looked at side by side, as most of them wait for brokers: one after the
-other they would add up what each waits for a coordinator that is overloaded.
+other they would add up what each waits for a coordinator that is overloaded. All are looked at on
+other threads than the main one, so that the doctor ends at its deadline, or with Ctrl-C, whatever
+they wait for.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -24,7 +27,7 @@ from streams.doctor.findings import (
     create_unknown_finding,
     create_warning_finding,
 )
-from streams.doctor.side_by_side import call_side_by_side
+from streams.doctor.side_by_side import call_until_deadline
 from streams.doctor.symptom_codes import add_symptom_code
 from streams.errors import AuthorizationError, OutcomeUnknown, UserError
 from streams.membership.connection import ConnectionLost
@@ -52,33 +55,48 @@ class PointResult(NamedTuple):
     failure: Exception | None = None
 
 
-def examine_cluster(facts: ClusterFacts, *, is_alone: bool) -> list[DoctorFinding]:
-    """Look at a cluster; `is_alone`: no application is looked at besides."""
+def examine_cluster(
+    facts: ClusterFacts, *, is_alone: bool, deadline_s: float = math.inf
+) -> list[DoctorFinding]:
+    """Look at a cluster until a deadline; `is_alone`: no application is looked at besides."""
     points = [
         Point(name, lambda look=look: look(facts))  # type: ignore[misc]
         for name, look in cluster_points.list_cluster_points(is_alone=is_alone)
     ]
-    return list(look_at_points(points))
+    return list(look_at_points(points, deadline_s=deadline_s))
 
 
-def examine_application(facts: ApplicationFacts) -> list[DoctorFinding]:
-    """Look at an application, at this machine for it, and at its topics on the cluster."""
+def examine_application(
+    facts: ApplicationFacts, *, deadline_s: float = math.inf
+) -> list[DoctorFinding]:
+    """Look until a deadline at an application, this machine for it, and its topics."""
     points = [
         Point(name, lambda look=look: look(facts))  # type: ignore[misc]
         for name, look in application_points.list_application_points()
     ]
-    found = look_at_points(points, _AT_ONCE)
+    found = look_at_points(points, _AT_ONCE, deadline_s=deadline_s)
     return [replace(each, application=facts.application_id) for each in found]
 
 
-def look_at_points(points: Iterable[Point], at_once: int = 1) -> Iterator[DoctorFinding]:
+def look_at_points(
+    points: Iterable[Point], at_once: int = 1, *, deadline_s: float = math.inf
+) -> Iterator[DoctorFinding]:
     """Yield the findings of points, in their order; up to `at_once` are looked at side by side.
 
-    What a point raises is a finding, and the others are looked at.
+    What a point raises is a finding, and the others are looked at. A point that has not been looked
+    at when the monotonic clock reaches `deadline_s` is a finding that says so.
+
+    Each thread has a copy of the context: by it messages offer commands as the doctor was called.
     """
+    points = list(points)
+    results = call_until_deadline(_look_at_point, points, at_once, deadline_s)
     missing: dict[tuple[str, str, str], AuthorizationError] = {}
     told: set[str] = set()
-    for name, found, failure in _look_side_by_side(points, at_once):
+    for point, result in zip(points, results, strict=True):
+        if result is None:
+            yield create_unknown_finding(point.name, "the time of --timeout is over")
+            continue
+        name, found, failure = result
         for each in found:
             told.add(each.what)
             yield add_symptom_code(each)
@@ -97,17 +115,6 @@ def look_at_points(points: Iterable[Point], at_once: int = 1) -> Iterator[Doctor
             str(lacked),
         )
         yield add_symptom_code(warning)
-
-
-def _look_side_by_side(points: Iterable[Point], at_once: int) -> Iterator[PointResult]:
-    """Yield what each point has found, in the order of the points.
-
-    Each thread has a copy of the context: by it messages offer commands as the doctor was called.
-    """
-    if at_once == 1:
-        yield from map(_look_at_point, points)
-    else:
-        yield from call_side_by_side(_look_at_point, points, at_once)
 
 
 def _look_at_point(point: Point) -> PointResult:

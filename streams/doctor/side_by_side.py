@@ -1,15 +1,18 @@
 """Call a function for several arguments at a time, so that Ctrl-C waits for none of the calls.
 
 A ThreadPoolExecutor joins its threads where it is left, and once more at the end of the process,
-and makes the calls that are queued before. Here these are dropped, and threads are daemons.
+and makes the calls that are queued before. Here these are dropped, and threads are daemons. Nor
+is a call waited for beyond a deadline.
 """
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -43,14 +46,38 @@ def call_side_by_side(
     Up to `at_once` calls go on at a time. Once nobody takes results any more no call begins, and
     those that have begun are left alone.
     """
+    for call in _make_calls_side_by_side(function, arguments, at_once, math.inf):
+        yield call.outcome.result()
+
+
+def call_until_deadline(
+    function: Callable[[T], R], arguments: Iterable[T], at_once: int, deadline_s: float
+) -> Iterator[R | None]:
+    """Yield the result of each call as `call_side_by_side` does, and None for one without it.
+
+    At `deadline_s`, of the monotonic clock, no call begins any more, and none is waited for.
+    """
+    for call in _make_calls_side_by_side(function, arguments, at_once, deadline_s):
+        yield call.outcome.result() if call.outcome.done() else None
+
+
+def _make_calls_side_by_side(
+    function: Callable[[T], R], arguments: Iterable[T], at_once: int, deadline_s: float
+) -> Iterator[QueuedCall[T, R]]:
+    """Yield each call once it has its outcome, or at the deadline without one."""
     calls = [QueuedCall(function, each) for each in arguments]
-    queued = deque(calls)
+    queued = deque(calls if time.monotonic() < deadline_s else ())
     try:
-        for number in range(min(at_once, len(calls))):
+        for number in range(min(at_once, len(queued))):
             name = f"doctor-{number}"
             threading.Thread(target=_make_calls, args=(queued,), name=name, daemon=True).start()
         for call in calls:
-            yield call.outcome.result()
+            left_s = deadline_s - time.monotonic()
+            if math.isinf(left_s):
+                wait([call.outcome])
+            elif not wait([call.outcome], max(0.0, left_s)).done:
+                queued.clear()
+            yield call
     finally:
         queued.clear()
 

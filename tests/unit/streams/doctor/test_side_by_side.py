@@ -6,13 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Generator
 from queue import SimpleQueue
 from threading import Event
 
 import pytest
 
-from streams.doctor.side_by_side import call_side_by_side
+from streams.doctor.side_by_side import call_side_by_side, call_until_deadline
 from tests.processes import HANG_LIMIT_S
 
 PROGRAM = """
@@ -56,6 +57,29 @@ def test_once_nobody_listens_no_call_begins_and_none_is_waited_for() -> None:
     for each in running:
         each.join(HANG_LIMIT_S)
     assert begun.empty()
+
+
+def test_at_a_deadline_no_call_is_waited_for_and_none_begins() -> None:
+    begun, end = SimpleQueue[int](), Event()
+
+    def wait_unless_first(number: int) -> int:
+        begun.put(number)
+        if number:
+            end.wait(HANG_LIMIT_S)
+        return number
+
+    results = call_until_deadline(wait_unless_first, range(4), 1, time.monotonic() + 0.2)
+    assert list(results) == [0, None, None, None]
+    running = [each for each in threading.enumerate() if each.name.startswith("doctor-")]
+    end.set()
+    for each in running:
+        each.join(HANG_LIMIT_S)
+    assert [begun.get(), begun.get()] == [0, 1]
+    assert begun.empty()
+
+
+def test_after_a_deadline_nothing_is_begun() -> None:
+    assert list(call_until_deadline(sys.exit, [1, 2], 2, time.monotonic())) == [None, None]
 
 
 def test_ctrl_c_ends_a_process_whose_calls_go_on() -> None:
