@@ -18,10 +18,13 @@ import pytest
 
 from tests import brokers, sampling
 from tests.brokers import Broker
+from tests.memory_files import compose_prefix, create_run_directory
 
 MEMORY_DISK = Path("/dev/shm")
 _NUMBERS = itertools.count(1)
 _RUNNING: list[Broker] = []
+_RUN_DIRECTORY = pytest.StashKey[Path | None]()
+"""Where the files of this run are in memory; None if they are to stay."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -70,7 +73,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "feature(words): a row of the table in docs/versions.md")
     if config.getoption("--files-in-memory") and _has_memory_disk():
-        tempfile.tempdir = str(MEMORY_DISK)  # pytest asks for it, too
+        directory = create_run_directory(MEMORY_DISK)
+        tempfile.tempdir = str(directory)  # pytest asks for it, too
+        config.stash[_RUN_DIRECTORY] = directory
     option = config.getoption("--broker")
     try:
         chosen = brokers.choices(option or "both")
@@ -80,6 +85,17 @@ def pytest_configure(config: pytest.Config) -> None:
         reason = brokers.reason_to_skip(choice)
         if reason and option == "kafka":
             raise pytest.UsageError(reason)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    if exitstatus:  # its files stay until the next run begins
+        session.config.stash[_RUN_DIRECTORY] = None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    directory = config.stash.get(_RUN_DIRECTORY, None)
+    if directory is not None:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -163,7 +179,7 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
     if not _has_memory_disk():
         yield tmp_path
         return
-    with tempfile.TemporaryDirectory(dir=MEMORY_DISK) as directory:
+    with tempfile.TemporaryDirectory(prefix=compose_prefix(), dir=MEMORY_DISK) as directory:
         yield Path(directory)
 
 
