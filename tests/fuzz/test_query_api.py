@@ -17,6 +17,7 @@ import schemathesis
 from hypothesis import HealthCheck, seed, settings
 from schemathesis import Case
 from schemathesis.checks import CHECKS
+from schemathesis.core.parameters import ParameterLocation
 
 from streams.queries.http_api import ENDPOINTS
 from streams.queries.openapi import describe_api
@@ -50,6 +51,18 @@ def url() -> Iterator[str]:
 def test_each_answer_is_one_that_the_document_has(case: Case[Any], url: str) -> None:
     checks: list[Any] = [each for each in CHECKS.get_all() if each.__name__ not in UNCHECKED]
     assert len(checks) > 8, "schemathesis has lost its checks"
-    case.call_and_validate(
-        base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, checks=checks
-    )
+    case.call_and_validate(base_url=url, headers=find_headers_to_send(case), checks=checks)
+
+
+def find_headers_to_send(case: Case[Any]) -> dict[str, str]:
+    """Return the token for a request, none if its headers are wrong on purpose.
+
+    The token could be all that is wrong with them. schemathesis sees it if a caller sends another
+    body than the case's, and does not see it of headers (4.32.5): with the right token an answer
+    would be one to a request that it takes for wrong.
+    """
+    assert case.meta is not None
+    found = case.meta.components.get(ParameterLocation.HEADER)
+    if found is not None and found.mode.is_negative:
+        return {}
+    return {"Authorization": f"Bearer {TOKEN}"}
