@@ -20,7 +20,7 @@ pytestmark = IN_CI
 TEXT: Any = {"key": serdes.string, "value": serdes.string}
 
 
-def counting(topics: Topics, state: Path) -> App:
+def counting(topics: Topics, state: Path, **settings: Any) -> App:
     """Build an application that counts how many rows have each value."""
     app = App(
         topics.application,
@@ -28,6 +28,7 @@ def counting(topics: Topics, state: Path) -> App:
         state_dir=state,
         commit_interval_ms=50,
         topology_optimization="reuse.ktable.source.topics",
+        **settings,
     )
     rows = app.table(topics.source, **TEXT, store="rows")
     counts = rows.group_by(lambda key, value: (value, key), **TEXT).count(store="counts")
@@ -88,3 +89,19 @@ def test_a_lost_store_is_restored_up_to_the_offset_and_the_rest_is_processed(
     )
     assert f"{topics.application}-counts-changelog" in existing
     assert f"{topics.application}-rows-changelog" not in existing
+
+
+def test_what_a_first_start_with_latest_skips_is_not_in_a_restored_table_either(
+    topics: Topics, tmp_path: Path
+) -> None:
+    plain = Producer({"bootstrap.servers": topics.servers})
+    send(plain, topics.source, [(f"k{n}", "before") for n in range(30)])
+    with counting(topics, tmp_path / "lost", auto_offset_reset="latest").start() as running:
+        running.wait_for("RUNNING", timeout=HANG_LIMIT_S)
+        send(plain, topics.source, [(f"new{n}", "after") for n in range(30)])
+        until_counted(topics, {f"new{n}": "after" for n in range(30)})
+        before = dict(running.store("rows").all())
+    with counting(topics, tmp_path / "here", auto_offset_reset="latest").start() as running:
+        send(plain, topics.source, [("new0", "later")])
+        until_counted(topics, {f"new{n}": "after" for n in range(1, 30)} | {"new0": "later"})
+        assert dict(running.store("rows").all()) == before | {"new0": "later"}

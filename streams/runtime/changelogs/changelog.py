@@ -339,24 +339,24 @@ def find_source_restore_start(
     source: ChangelogRange,
     accepts_loss: bool = False,
     rebuild_reason: str = "",
+    first_offset: int = 0,
 ) -> RestoreStart:
     """Return from which position of the table's own topic a table's store is restored.
 
-    The end of `source` is the committed offset: records above it are still to be processed. A store
-    whose position is that offset goes on, also where the topic has expired below it. Others may
-    begin where the topic has lost its first records, if it `accepts_loss`. With a `rebuild_reason`
-    the store can't be used as it is (`find_restore_start`).
+    The end of `source` is the committed offset, the first one that was processed `first_offset`. A
+    store at that end goes on, also where the topic has expired below it. Others may begin where it
+    lost records, if it `accepts_loss`. `rebuild_reason`: the store can't be used as it is.
 
     Raises: PositionRefused for a topic that has lost records which the table has read.
     """
     partition, start, end, topic_id, kept_ms, now_ms = source
     loss = ""
-    if start > 0 and end > 0:
+    if start > first_offset and end > 0:
         loss = (
             f"topic {partition}, which restores store {store_name!r} in the place of a changelog, "
-            f"begins at {start}, and the committed offset is {end}: its records 0 to {start - 1} "
-            "were removed (a cleanup.policy with delete, or DeleteRecords), with the rows of keys "
-            "that have no later record"
+            f"begins at {start}, and the committed offset is {end}: its records {first_offset} to "
+            f"{start - 1} were removed (a cleanup.policy with delete, or DeleteRecords), with the "
+            "rows of keys that have no later record"
         )
     if rebuild_reason:
         kept = _format_store_advice(rebuild_reason, is_readable=checkpoint is not None)

@@ -57,6 +57,8 @@ class LoggedStore:
     """How many records of the table's topic with a key were restored without, as no rows."""
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
+    first_source_offset: int = 0
+    """Where the group began to read the table's topic, by a reset policy; no row is below it."""
     expiry: ChangelogExpiry = NO_EXPIRY
     """The first records of the changelog that may be gone, by the committed offsets."""
     window_expiry: WindowExpiry = field(default_factory=WindowExpiry)
@@ -93,7 +95,12 @@ class LoggedStore:
         They have the bytes that the store has. Others have no key, or were skipped when they were
         processed. How many those are is logged once, where the restore reaches `end_offset`.
         """
-        keyed = [each for each in messages if each.offset() < position and each.key() is not None]
+        first = self.first_source_offset
+        keyed = [
+            each
+            for each in messages
+            if first <= each.offset() < position and each.key() is not None
+        ]
         rows = []
         for each in keyed:
             row = self.encode_row(each)

@@ -65,7 +65,7 @@ class FirstStarts:
             told = decode_metadata(held.metadata).first_start
             if told is not None:
                 known = self._by_topic.get(partition.topic, told)
-                self._by_topic[partition.topic] = FirstStart(*map(min, known, told))
+                self._by_topic[partition.topic] = FirstStart(*map(min, known[:2], told[:2]))
 
     def forget_topics(self, topics: Collection[str]) -> None:
         """Forget topics that were deleted and recreated."""

@@ -14,9 +14,10 @@ nothing in between (punctuations alone).
               with a ttl that of `time of expiry of <store>` and the time, other entries, that of
               `number of the commit` and the number, then, where a task has several inputs, for
               each that of `input <topic>` and 1, then, where a reset policy chose where a partition
-              began, those of `first start` and `partitions at the first start`, then for each input
-              that of `id of <topic>` and a hash of the topic's id, then for each store with a
-              changelog that of `id of the changelog of <store>` and such a hash; big-endian
+              began, those of `first start` and `partitions at the first start`, and where that was
+              not 0, that of `offset at the first start`, then for each input that of
+              `id of <topic>` and a hash of the topic's id, then for each store with a changelog
+              that of `id of the changelog of <store>` and such a hash; big-endian
 
 The number of a commit grows from one commit of a task to its next: it is the one before and 1, or
 the wall clock in ms if that is more, so that it also grows over commits of others, which name
@@ -56,8 +57,14 @@ _MARK_NAMES = ("at least once", "reset was begun", "reset is done")
 _AT_LEAST_ONCE_HASH, _RESET_BEGUN_HASH, _RESET_DONE_HASH = (
     crc32(name.encode()) for name in _MARK_NAMES
 )
-_FIRST_START_NAMES = ("first start", "partitions at the first start")
-_FIRST_START_HASH, _FIRST_COUNT_HASH = (crc32(name.encode()) for name in _FIRST_START_NAMES)
+_FIRST_START_NAMES = (
+    "first start",
+    "partitions at the first start",
+    "offset at the first start",
+)
+_FIRST_START_HASH, _FIRST_COUNT_HASH, _FIRST_OFFSET_HASH = (
+    crc32(name.encode()) for name in _FIRST_START_NAMES
+)
 METADATA_BYTES_MAX = 4_096
 """The brokers' default limit in bytes, which includes the NUL that librdkafka adds."""
 _KAFKA_STREAMS = struct.Struct(">bq")
@@ -65,10 +72,14 @@ _KAFKA_STREAMS_VERSIONS = (1, 2)
 
 
 class FirstStart(NamedTuple):
-    """Says when the group first read a topic, in ms, and how many partitions that had then."""
+    """Says when the group first read a topic, in ms, and how many partitions that had then.
+
+    `offset` is where it began in the partition of the committed offset: none below was processed.
+    """
 
     at_ms: int
     partition_count: int
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +158,9 @@ class OffsetMetadata:
         It is unknown where `auto_offset_reset` was `earliest`, and where there was no room for it.
         """
         at_ms, count = map(self._positions.get, (_FIRST_START_HASH, _FIRST_COUNT_HASH))
-        return None if at_ms is None or count is None else FirstStart(at_ms, count)
+        if at_ms is None or count is None:
+            return None
+        return FirstStart(at_ms, count, self._positions.get(_FIRST_OFFSET_HASH, 0))
 
 
 def encode_metadata(
@@ -189,9 +202,11 @@ def encode_metadata(
     names = _encode_input_names(input_topics) if input_topics else b""
     if names and _compute_encoded_size_bytes(len(data) + len(names)) <= bytes_max:
         data += names
-    if first_start is not None and _has_room(data, bytes_max, entries=2):
+    if first_start is not None and _has_room(data, bytes_max, 3 if first_start.offset else 2):
         data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
         data += _HASHED_POSITION.pack(_FIRST_COUNT_HASH, first_start.partition_count)
+        if first_start.offset:
+            data += _HASHED_POSITION.pack(_FIRST_OFFSET_HASH, first_start.offset)
     ids = {_topic_id_key(topic): each for topic, each in (topic_ids or {}).items()}
     ids |= {_changelog_id_key(store): each for store, each in (changelog_ids or {}).items()}
     for name, id_hash in ids.items():
@@ -258,7 +273,7 @@ def list_entry_names(
 
 def count_optional_entries(inputs: Collection[str], stores: Collection[str]) -> int:
     """Return how many entries at most are left out where there is no room for them."""
-    return 4 + 2 * len(inputs) + len(stores)
+    return 5 + 2 * len(inputs) + len(stores)
 
 
 def compute_entries_size_bytes(count: int) -> int:

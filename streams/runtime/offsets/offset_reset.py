@@ -129,18 +129,16 @@ class OffsetResetter:
         return {topic: known[topic] for topic in highest}
 
     def find_first_starts(
-        self, partitions: Iterable[Partition], committed: Mapping[Partition, OffsetMetadata]
+        self, partitions: Collection[Partition], committed: Mapping[Partition, OffsetMetadata]
     ) -> dict[Partition, FirstStart]:
         """Return the group's first start with the topic of each partition, where it is known.
 
         Committed metadata pass theirs on; the others have begun with `choose_start_offsets`.
         """
-        found = {
-            p: committed[p].first_start
-            if p in committed
-            else self._first_starts.by_topic.get(p.topic)
-            for p in partitions
-        }
+        found = {p: committed[p].first_start for p in partitions if p in committed}
+        for p in partitions:
+            if p not in committed and (first := self._first_starts.by_topic.get(p.topic)):
+                found[p] = first._replace(offset=self._initial_offsets.get(p, 0))
         return {p: first for p, first in found.items() if first is not None}
 
     def note_committed(self, offsets: Iterable[tuple[Partition, OffsetAndMetadata]]) -> None:

@@ -213,6 +213,7 @@ class StoreChangelogReader(Generic[T]):
             start = find_source_restore_start(
                 *(logged_store.store.name, checkpoint, changelog, self._accepts_loss),
                 rebuild_reason=logged_store.rebuild_reason,
+                first_offset=logged_store.first_source_offset,
             )
         else:
             start = find_restore_start(

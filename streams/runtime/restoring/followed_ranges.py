@@ -14,7 +14,8 @@ from functools import partial
 
 from state.store_checkpoint import StoreCheckpoint
 from streams.common.host import Host
-from streams.common.topic_partitions import CommittedOffsets, Partition
+from streams.common.topic_id_hashes import hash_topic_id_or_none
+from streams.common.topic_partitions import CommittedOffsets, OffsetAndMetadata, Partition
 from streams.errors import OutcomeUnknown, PositionRefused
 from streams.membership.connection import ConnectionLost
 from streams.runtime.changelogs.changelog import (
@@ -25,6 +26,7 @@ from streams.runtime.changelogs.changelog import (
 )
 from streams.runtime.changelogs.logged_store import LoggedStore
 from streams.runtime.clients.interfaces import AdminClient
+from streams.runtime.offsets.offset_metadata import decode_metadata
 from streams.runtime.restoring.changelog_ranges import ChangelogRangeFetcher
 from streams.runtime.restoring.restoration import Restorable
 from streams.topology.compatibility import format_names
@@ -70,16 +72,17 @@ class FollowedRangeFetcher:
             self.log_problem("topics", str(error))
             return {}
         ranges = self._ranges.fetch_ranges(existing) or {}
-        sources = [logged.changelog for logged in existing if logged.is_source_topic]
+        sources = {each.changelog: each for each in existing if each.is_source_topic}
         if not ranges or not sources:
             return ranges
-        committed = self._fetch_offsets(sources)
-        for partition in sources:
+        committed = self._fetch_offsets(list(sources))
+        for partition, logged in sources.items():
             known = ranges.pop(partition)
             if committed is not None and partition not in committed.pending:
                 held = committed.offsets.get(partition)
                 limit = 0 if held is None else held.offset
                 ranges[partition] = known._replace(end_offset=min(known.end_offset, limit))
+                logged.first_source_offset = _find_first_offset(partition, held, known.topic_id)
         return ranges
 
     def find_follow_start(
@@ -101,6 +104,7 @@ class FollowedRangeFetcher:
                 start = find_source_restore_start(
                     *(logged_store.store.name, checkpoint, changelog, self._accepts_loss),
                     rebuild_reason=logged_store.rebuild_reason,
+                    first_offset=logged_store.first_source_offset,
                 )
             else:
                 start = self._find_own_changelog_start(task, logged_store, checkpoint, changelog)
@@ -183,3 +187,16 @@ class FollowedRangeFetcher:
         except (ConnectionLost, OutcomeUnknown) as error:
             self.log_problem("offsets", f"committed offsets: {error}")
             return None
+
+
+def _find_first_offset(partition: Partition, held: OffsetAndMetadata | None, topic_id: str) -> int:
+    """Return where the group began to read a table's topic, by its committed offset; 0 if unknown.
+
+    `topic_id` is the topic's: one of another topic of the name is none of this one.
+    """
+    metadata = decode_metadata("" if held is None else held.metadata)
+    is_former = metadata.topic_id_hash(partition.topic) not in (
+        None,
+        hash_topic_id_or_none(topic_id),
+    )
+    return 0 if metadata.first_start is None or is_former else metadata.first_start.offset

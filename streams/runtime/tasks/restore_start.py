@@ -20,6 +20,8 @@ def start_restoring_task(
 ) -> None:
     """Start restoring a task at the `positions` of its inputs, with all that was committed.
 
+    The task knows its first starts.
+
     `committed` are the offsets of its inputs that have one, `proof` says what they account for.
     With `must_commit_positions` the positions are committed before a record is read.
     """
@@ -33,6 +35,8 @@ def start_restoring_task(
         if logged.is_source_topic:
             held = committed.get(logged.changelog)
             logged.committed_source_offset = 0 if held is None else held.offset
+            first = task.first_starts.get(logged.changelog)
+            logged.first_source_offset = 0 if first is None else first.offset
     required = task.stores.find_committed_positions_and_note_ids(committed)
     task.stores.note_committed_expiry(committed)
     task.start_restoring(

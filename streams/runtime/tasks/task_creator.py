@@ -253,6 +253,10 @@ class TaskCreator:
         chosen |= {p for p in untrusted.inputs if p in known or not self._is_transactional}
         for task in stable:
             mine = {p: known[p] for p in task.partitions if p in known}
+            task.first_starts = self._offset_resetter.find_first_starts(
+                [p for p in task.partitions if p not in former],
+                {p: decode_metadata(held.metadata) for p, held in mine.items()},
+            )
             start_restoring_task(
                 task,
                 mine,
@@ -264,10 +268,6 @@ class TaskCreator:
                 task.start_entries = {PRESET_ENTRY: int(preset)}
             topics = {p.topic for p in task.partitions}
             task.topic_ids = {t: topic_ids[t] for t in sorted(topics & topic_ids.keys())}
-            task.first_starts = self._offset_resetter.find_first_starts(
-                [p for p in task.partitions if p not in former],
-                {p: decode_metadata(held.metadata) for p, held in mine.items()},
-            )
         return stable
 
     def _find_untrusted_inputs(

@@ -38,6 +38,7 @@ def begin(
     topic_id: str = "id",
     age_ms: int = 5,
     accepts_loss: bool = False,
+    first_offset: int = 0,
 ) -> RestoreStart:
     """Find the restore's start when `end` is committed, in a topic that begins at `start`.
 
@@ -45,7 +46,9 @@ def begin(
     """
     found = None if position is None else StoreCheckpoint(position, "id", NOW_MS - age_ms)
     source = ChangelogRange(ROWS, start, end, topic_id, DAY_MS, NOW_MS)
-    return find_source_restore_start("rows", found, source, accepts_loss=accepts_loss)
+    return find_source_restore_start(
+        "rows", found, source, accepts_loss=accepts_loss, first_offset=first_offset
+    )
 
 
 def test_a_store_goes_on_from_where_it_is_and_a_new_one_from_the_start() -> None:
@@ -99,6 +102,18 @@ def test_what_is_not_committed_yet_is_not_restored(batch: int) -> None:
     logged = from_source(world, committed=3)
     world.restore(logged)
     assert (held(logged), logged.changelog_position, checkpoint(logged)[0]) == ({"b": "2"}, 3, 3)
+
+
+def test_what_a_first_start_has_skipped_is_no_row_and_may_be_lost() -> None:
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"))
+    logged = from_source(world, committed=4)
+    logged.first_source_offset = 2
+    world.restore(logged)
+    assert (held(logged), logged.changelog_position) == ({"c": "3", "d": "4"}, 4)
+    assert begin(None, start=10, first_offset=10) == RestoreStart(10, NOW_MS)
+    with pytest.raises(PositionRefused, match="its records 9 to 9 were removed"):
+        begin(None, start=10, first_offset=9)
 
 
 def test_beside_a_store_with_a_changelog_each_gets_to_its_own_end() -> None:

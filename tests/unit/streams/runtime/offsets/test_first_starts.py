@@ -65,7 +65,7 @@ def test_all_partitions_of_a_first_start_begin_at_their_ends(
     kafka.load(SECOND, ("k", "after"))
     world.turn()
     assert written(kafka) == [b"AFTER"]
-    assert told_first_start(kafka, SECOND) == FirstStart(1_000_000, 2)
+    assert told_first_start(kafka, SECOND) == FirstStart(1_000_000, 2, offset=1)
     assert "nothing is committed for in[1]: it begins at 1, as the policy says" in caplog.text
     told = {
         r.levelname: r.getMessage() for r in caplog.records if "as the policy" in r.getMessage()
@@ -213,7 +213,7 @@ def test_an_input_that_is_added_begins_as_the_policy_says(tmp_path: Path) -> Non
     commit(kafka, Partition("former", 0), 3, FirstStart(5, 1))
     latest(tmp_path, kafka).turn()
     assert written(kafka) == []
-    assert told_first_start(kafka, SECOND) == FirstStart(1_000_000, 2)
+    assert told_first_start(kafka, SECOND) == FirstStart(1_000_000, 2, offset=1)
 
 
 def test_where_all_records_are_read_nothing_is_looked_up(tmp_path: Path) -> None:

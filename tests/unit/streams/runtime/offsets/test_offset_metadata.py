@@ -232,6 +232,9 @@ def test_the_first_start_comes_back_and_is_left_out_as_a_whole_where_there_is_no
     assert encode_metadata({}, first_start=first, bytes_max=len(with_both) + 1) == given
     short = encode_metadata({}, first_start=first, bytes_max=len(with_one) + 1)
     assert short == encode_metadata({})
+    further = first._replace(offset=2**40)
+    assert decode_metadata(encode_metadata({}, first_start=further)).first_start == further
+    assert encode_metadata({}, first_start=further, bytes_max=len(given) + 1) == short
 
 
 def test_what_has_expired_of_windows_with_the_hash_of_a_store_is_refused() -> None:

@@ -21,7 +21,7 @@ from streams import StreamsError
 from streams.common.topic_partitions import OffsetAndMetadata, Partition
 from streams.errors import AuthorizationError, OutcomeUnknown
 from streams.runtime.changelogs.logged_store import LoggedStore
-from streams.runtime.offsets.offset_metadata import encode_metadata
+from streams.runtime.offsets.offset_metadata import FirstStart, encode_metadata
 from streams.testing.cluster import InMemoryTransaction
 from tests.processes import wait_until
 from tests.unit.streams.runtime.fakes import FakeAdmin
@@ -460,6 +460,21 @@ def test_a_tables_own_topic_is_followed_up_to_the_committed_offset() -> None:
     assert (held(logged), logged.changelog_position) == ({"a": "1", "b": "2", "c": "3"}, 4)
     logged.committed_source_offset = 4
     assert world.promote(task) == 0
+
+
+@pytest.mark.parametrize(("named_id", "expected"), [(None, {"b": "2"}), (7, {"a": "1", "b": "2"})])
+def test_what_a_first_start_has_skipped_of_a_tables_topic_is_not_followed(
+    named_id: int | None, expected: dict[str, str]
+) -> None:
+    """With another id it was another topic's first start."""
+    world = Restoring()
+    world.kafka.load(CHANGELOG, ("a", "1"), ("b", "2"))
+    ids = {} if named_id is None else {CHANGELOG.topic: named_id}
+    metadata = encode_metadata({}, topic_ids=ids, first_start=FirstStart(5, 1, offset=1))
+    world.kafka.committed_offsets[CHANGELOG] = OffsetAndMetadata(2, metadata)
+    logged = source_store(world)
+    world.follow(logged)
+    assert (held(logged), logged.changelog_position) == (expected, 2)
 
 
 def test_a_record_that_the_serdes_of_a_table_refuse_is_not_followed() -> None:
