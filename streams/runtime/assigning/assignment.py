@@ -61,7 +61,9 @@ from streams.runtime.assigning.topology_versions import (
     describe_versions,
     find_versions,
 )
+from streams.runtime.assigning.unread_topics import UnreadTopicCheck
 from streams.runtime.clients.interfaces import AdminClient
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.settings.config import StreamsConfig
 from streams.topology.build import Topology
 from streams.topology.declared import declare_topology
@@ -88,7 +90,8 @@ class StreamsPartitionAssignor:
 
     `fetch_committed_offsets` returns those of the group, for tables that their input restores.
     `bootstrap_servers` are the brokers' addresses for messages, where those of the settings name an
-    embedded broker. Kafka Streams' counterpart is StreamsPartitionAssignor.
+    embedded broker. `search` looks into topics that a former version has left; None: nobody does.
+    Kafka Streams' counterpart is StreamsPartitionAssignor.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class StreamsPartitionAssignor:
         admin: AdminClient,
         fetch_committed_offsets: FetchCommittedOffsets = lambda _: CommittedOffsets({}, []),
         bootstrap_servers: str = "",
+        search: CommittedRecordSearch | None = None,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -108,6 +112,11 @@ class StreamsPartitionAssignor:
         self._topic_check = InternalTopicCheck(
             topology, config, admin, bootstrap_servers or config.bootstrap_servers
         )
+        self._unread_topic_check = None
+        if search is not None:
+            self._unread_topic_check = UnreadTopicCheck(
+                topology.application_id, config.state_dir, admin, fetch_committed_offsets, search
+            )
         self._adopted_inputs_hash = 0
         self._assigned_input_counts: dict[str, int] | None = None
         """The partition counts of the inputs when tasks were last assigned."""
@@ -344,6 +353,9 @@ class StreamsPartitionAssignor:
         new = {topic: count for topic, count in wanted.items() if topic not in existing_counts}
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)
+            if self._unread_topic_check is not None:
+                known = {*topology.repartition_topics, *topology.input_topics}
+                self._unread_topic_check.warn_once(existing_counts, known)
         settings = list_topic_settings(
             topology,
             cut_retention_ms=self._config.cut_retention_ms,

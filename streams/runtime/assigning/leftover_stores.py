@@ -39,7 +39,11 @@ def find_leftovers(
     }
     changelogs = sorted(named - {f"{begin}{store}{_CHANGELOG}" for store in store_names})
     if changelogs:
-        changelogs = _exclude_other_applications(changelogs, begin, state_dir, list_groups)
+        try:
+            changelogs = exclude_other_applications(changelogs, begin, state_dir, list_groups)
+        except (OutcomeUnknown, StreamsError) as error:
+            log.info("it is not known whether %s is left: %s", format_names(changelogs), error)
+            changelogs = []
     tasks = [
         task for task in (state_dir / application_id).glob("*_*") if is_task_directory(task.name)
     ]
@@ -49,27 +53,21 @@ def find_leftovers(
     ]
 
 
-def _exclude_other_applications(
-    changelogs: list[str],
+def exclude_other_applications(
+    topics: list[str],
     prefix: str,
     state_dir: Path,
     list_groups: Callable[[], Iterable[str]],
 ) -> list[str]:
-    """Return the changelogs that belong to no application whose id begins with `prefix`.
+    """Return the internal topics that belong to no application whose id begins with `prefix`.
 
-    Returns none where groups can't be listed. Tasks are assigned all the same: a broker that is
-    away may not hold them up.
+    Raises: OutcomeUnknown and StreamsError where groups can't be listed. Tasks are to be assigned
+    all the same: a broker that is away may not hold them up.
     """
-    try:
-        groups = [*list_groups()]
-    except (OutcomeUnknown, StreamsError) as error:
-        log.info(
-            "it is not known whether %s are left of stores: %s", format_names(changelogs), error
-        )
-        return []
+    groups = [*list_groups()]
     local = (marker.parent.name for marker in state_dir.glob("*/millrace.json"))
     others = tuple(f"{a}-" for a in (*groups, *local) if a.startswith(prefix))
-    return [topic for topic in changelogs if not topic.startswith(others)]
+    return [topic for topic in topics if not topic.startswith(others)]
 
 
 def format_leftover_warning(empty_stores: Iterable[str], leftovers: Iterable[str]) -> str:

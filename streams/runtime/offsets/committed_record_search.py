@@ -6,12 +6,14 @@ record is read, if there is one, with a consumer that is closed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from streams.common.host import Host
 from streams.common.topic_partitions import Partition
 from streams.runtime.clients.interfaces import AdminClient, ConsumerClient
 
+_NO_OFFSETS: Mapping[Partition, int] = MappingProxyType({})
 _POLL_WAIT_S = 0.05
 _TIME_MAX_S = 2.0
 """How long one search may keep its thread, which has tasks that run."""
@@ -27,13 +29,20 @@ class CommittedRecordSearch:
         self._create_consumer = create_consumer
         self._host = host
 
-    def has_committed_record(self, partitions: Sequence[Partition]) -> bool | None:
+    def has_committed_record(
+        self, partitions: Sequence[Partition], from_offsets: Mapping[Partition, int] = _NO_OFFSETS
+    ) -> bool | None:
         """Return whether a partition holds a committed record below its last stable offset.
+
+        Records below `from_offsets` do not count.
 
         Returns None if that is not known after two seconds; it is to be asked again then. Raises
         OutcomeUnknown where no broker answers.
         """
-        starts = self._admin.fetch_earliest_offsets(partitions)
+        starts = {
+            p: max(start, from_offsets.get(p, 0))
+            for p, start in self._admin.fetch_earliest_offsets(partitions).items()
+        }
         ends = self._admin.fetch_last_stable_offsets(partitions)
         unread = {p: end for p, end in ends.items() if starts[p] < end}
         if not unread:

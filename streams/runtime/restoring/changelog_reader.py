@@ -207,9 +207,8 @@ class StoreChangelogReader(Generic[T]):
         logged_store.apply_disk_checkpoint(checkpoint, changelog.topic_id, changelog.end_offset)
         task_restoration.task.offset_proof.check_store(logged_store)
         if logged_store.is_source_topic:
-            changelog = changelog._replace(
-                end_offset=min(changelog.end_offset, logged_store.committed_source_offset)
-            )
+            end_offset = min(changelog.end_offset, logged_store.committed_source_offset)
+            changelog = changelog._replace(end_offset=end_offset)
             start = find_source_restore_start(
                 *(logged_store.store.name, checkpoint, changelog, self._accepts_loss),
                 rebuild_reason=logged_store.rebuild_reason,

@@ -20,6 +20,7 @@ from streams.runtime.assigning.assignment import StreamsPartitionAssignor
 from streams.runtime.assigning.group_size_limits import fetch_group_size_limits
 from streams.runtime.assigning.topology_to_send import describe_topology_to_send
 from streams.runtime.clients import Admin
+from streams.runtime.offsets.committed_record_search import CommittedRecordSearch
 from streams.runtime.threads.worker_resources import WorkerResources
 from streams.settings.config import StreamsConfig
 
@@ -47,7 +48,9 @@ def create_assignor(worker: WorkerResources, admin: Admin) -> StreamsPartitionAs
     # A transaction that is open is no reason to wait.
     fetch_committed_offsets = partial(fetch_group_offsets, *group, require_stable=False)
     application = (worker.topology, worker.config, admin, fetch_committed_offsets)
-    return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers)
+    create_consumer = partial(worker.clients.create_restore_consumer, "search")
+    search = CommittedRecordSearch(admin, create_consumer, worker.host)
+    return StreamsPartitionAssignor(*application, worker.clients.bootstrap_servers, search)
 
 
 def _create_timeouts(config: StreamsConfig) -> MemberTimeouts:
