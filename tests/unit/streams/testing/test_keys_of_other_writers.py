@@ -1,6 +1,6 @@
 """Test tables whose topics have keys in other bytes than the tables' serdes write.
 
-JSON of another writer has spaces, or another order; Avro has another id of the schema.
+JSON of another writer has spaces; Avro has another id of the schema.
 """
 
 from __future__ import annotations
