@@ -29,6 +29,7 @@ from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.topology.store_queries import StoreQuery, list_results
+from tests.processes import wait_until
 from tests.unit.streams.queries.counted_stores import create_counted_stores
 from tests.unit.streams.runtime.world import World, build_counting_topology
 
@@ -142,11 +143,14 @@ def test_look_ups_behind_a_commit_have_what_it_has_added(tmp_path: Path) -> None
         assert found is not None
         return [row.value for row in found.rows]
 
+    def commit_records() -> bool:
+        world.turn()
+        return world.consumed()
+
     partition = Partition("in", 0)
     for start_ms, expected in ((0, [1]), (0, [2]), (50, [1])):
         world.kafka.append_record(partition, b"a", b"x", start_ms)
-        while not world.consumed():
-            world.turn()
+        wait_until(commit_records, what="the record is committed")
         for _ in range(2):
             assert find_counts(start_ms) == expected
     assert find_counts(0) == [2]
