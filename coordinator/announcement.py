@@ -28,8 +28,8 @@ def announce_broker(
     if file is not None:
         try:
             found = data.stat()
-            _write_whole(file.with_suffix(".data"), f"{found.st_dev}:{found.st_ino}\n")
-            _write_whole(file, f"{address}\n{os.getpid()}\n")
+            _write_atomically(file.with_suffix(".data"), f"{found.st_dev}:{found.st_ino}\n")
+            _write_atomically(file, f"{address}\n{os.getpid()}\n")
         except OSError as error:
             raise UnusableDataDirectory(f"{file} can't be written: {error.strerror}") from error
     if start_lock is not None:
@@ -41,7 +41,7 @@ def announce_broker(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _write_whole(file: Path, text: str) -> None:
+def _write_atomically(file: Path, text: str) -> None:
     """Write a file whole or not at all, also if the power is cut."""
     new_file = file.with_suffix(".new")
     with new_file.open("w") as writer:

@@ -188,7 +188,7 @@ class Broker:
             self._close_stack.callback(self._background.close)  # before the files are closed
             self.topics.load_topics()
             upkeep = LogMaintenance(self.topics.list_all_partitions, host)
-            self._close_stack.callback(upkeep.close)
+            self._close_stack.callback(upkeep.cancel_timers)
             upkeep.start_timers(
                 config.log_retention_check_interval_ms,
                 config.log_flush_offset_checkpoint_interval_ms,

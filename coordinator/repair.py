@@ -27,7 +27,7 @@ from coordinator.log.cleaner.rebuild_batch import build_empty_batch
 from coordinator.log.damage import find_damage_end, has_whole_batch
 from coordinator.log.data_directory import is_data_directory, read_partition_metadata
 from coordinator.log.disk import BrokerDisk, SystemDisk
-from coordinator.log.saved_segment import segment_file_name
+from coordinator.log.saved_segment import build_segment_file_name
 
 ExitStatus: TypeAlias = int
 
@@ -170,7 +170,9 @@ def _find_end_offset(
     bases = [int(name[:-4]) for name in names if name.endswith(".log")]
     later = [base for base in bases if base > int(path.stem)]
     if path.parent.name.startswith(f"{PRODUCER_IDS_TOPIC}-") and not any(
-        _begins_with_batch(disk.read_file(path.with_name(segment_file_name(base, "log"))) or b"")
+        _begins_with_batch(
+            disk.read_file(path.with_name(build_segment_file_name(base, "log"))) or b""
+        )
         for base in later
     ):
         raise NotRepaired(

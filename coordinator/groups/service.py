@@ -99,10 +99,10 @@ class GroupService:
         """Give up a shard and answer its pending requests with NOT_COORDINATOR."""
         shard = self.shards[shard_index]
         shard.log.mark_resigned()
-        self.classic.release_groups_of_shard(shard)
+        self.classic.cancel_timers_of_resigned_shard(shard)
         self._offset_expiry.cancel_sweeps(shard_index)
-        self.consumer.release_groups_of_shard(shard)
-        self.streams.release_groups_of_shard(shard)
+        self.consumer.cancel_timers_of_resigned_shard(shard)
+        self.streams.cancel_timers_of_resigned_shard(shard)
         shard.clear_state()
 
     def elect_shard(self, shard_index: int) -> LoadSlice:

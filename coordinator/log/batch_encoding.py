@@ -41,7 +41,9 @@ def encode_marker(
     value = MARKER_VALUE.pack(0, coordinator_epoch)
     attributes = TRANSACTIONAL | CONTROL
     producer = producer_id, producer_epoch, -1
-    return _add_header(encode_records([(key, value)]), 1, attributes, timestamp_ms, producer)
+    return _prepend_batch_header(
+        encode_records([(key, value)]), 1, attributes, timestamp_ms, producer
+    )
 
 
 @lru_cache(64)  # a transaction ends with the same marker in each of its partitions
@@ -95,7 +97,7 @@ def encode_batch_of(
 
     The broker writes its own records like this (see `encode_records`).
     """
-    return _add_header(
+    return _prepend_batch_header(
         encoded_records,
         record_count,
         TRANSACTIONAL if transactional else 0,
@@ -104,7 +106,7 @@ def encode_batch_of(
     )
 
 
-def _add_header(
+def _prepend_batch_header(
     encoded_records: bytes,
     count: int,
     attributes: int,

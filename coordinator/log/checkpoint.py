@@ -31,7 +31,7 @@ from coordinator.log.saved_segment import (
     SavedIndexFile,
     SavedSegment,
     UnwrittenBytes,
-    segment_file_name,
+    build_segment_file_name,
 )
 
 _CHECKPOINT = "checkpoint"
@@ -53,7 +53,7 @@ class PartitionCheckpoint:
     @property
     def snapshot_name(self) -> str:
         """Return the name of the producer snapshot that belongs to this checkpoint."""
-        return segment_file_name(self.recovery_point, "snapshot")
+        return build_segment_file_name(self.recovery_point, "snapshot")
 
 
 def encode_checkpoint(checkpoint: PartitionCheckpoint) -> bytes:

@@ -18,7 +18,7 @@ from coordinator.log.checkpoint import CheckpointWriter, PartitionCheckpoint
 from coordinator.log.compaction import LogCompaction
 from coordinator.log.host import BrokerHost
 from coordinator.log.producer_state import ProducerStateManager
-from coordinator.log.saved_segment import SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SavedSegment, build_segment_file_name
 from coordinator.log.segment import LogSegment
 from coordinator.log.segments import LogSegments
 
@@ -193,7 +193,7 @@ class CheckpointSaver:
 
         One at whose offset a segment begins stays.
         """
-        if path is None or path.name == segment_file_name(self._recovery_point, "snapshot"):
+        if path is None or path.name == build_segment_file_name(self._recovery_point, "snapshot"):
             return
         if any(path == segment.build_file_path("snapshot") for segment in self._segments.all):
             return

@@ -21,7 +21,7 @@ SLICE_MS = 2
 class LogMaintenance:
     """Runs retention and checkpoints for all partitions, each by a timer of its own.
 
-    `start_timers` is called once the topics are loaded, `close` before they are closed.
+    `start_timers` is called once the topics are loaded, `cancel_timers` before they are closed.
     """
 
     def __init__(self, list_partitions: Callable[[], list[PartitionLog]], host: BrokerHost) -> None:
@@ -38,7 +38,7 @@ class LogMaintenance:
             "checkpoint", checkpoint_interval_ms, _save_in_background_if_changed
         )
 
-    def close(self) -> None:
+    def cancel_timers(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
 

@@ -90,11 +90,11 @@ def fetch_batches(
         aborted,
         found.end - found.start,
         found.is_older_segment,
-        _end_offset_of(segments, found, end_offset),
+        _find_end_offset(segments, found, end_offset),
     )
 
 
-def _end_offset_of(segments: LogSegments, located: _LocatedBatches, log_end_offset: int) -> int:
+def _find_end_offset(segments: LogSegments, located: _LocatedBatches, log_end_offset: int) -> int:
     """Return the offset at which located batches end; it is read only if they end in between."""
     if located.stop < located.segment.size:
         return located.segment.read_base_offset_at(located.stop)

@@ -26,7 +26,7 @@ from coordinator.log.damage import find_next_intact_batch, has_whole_batch
 from coordinator.log.disk import BrokerDisk
 from coordinator.log.producer_snapshot import CorruptSnapshot, decode_producer_snapshot
 from coordinator.log.producer_state import ProducerStateManager
-from coordinator.log.saved_segment import SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SavedSegment, build_segment_file_name
 from coordinator.log.segment import CorruptBatch, LogSegment
 from coordinator.log.segment_replacement import finish_interrupted_replacement
 from coordinator.log.segments import LogSegments
@@ -202,12 +202,14 @@ def recover_log(
     bases = [
         base for base in restored.unread_base_offsets if not tail or base >= tail[0].base_offset
     ]
-    filled = [base for base in bases if disk.file_size(directory / segment_file_name(base, "log"))]
+    filled = [
+        base for base in bases if disk.file_size(directory / build_segment_file_name(base, "log"))
+    ]
     for base_offset in bases:
         if tail:
             segment = tail.pop()
         else:
-            path = directory / segment_file_name(base_offset, "log")
+            path = directory / build_segment_file_name(base_offset, "log")
             if segments.all and base_offset != end_offset:
                 if not filled or base_offset > filled[-1]:
                     disk.remove_file(path)

@@ -19,7 +19,7 @@ SUFFIXES = ("log", "index", "timeindex", "txnindex", "snapshot")
 CLEANED = ".cleaned"
 
 
-def segment_file_name(base_offset: int, suffix: str) -> str:
+def build_segment_file_name(base_offset: int, suffix: str) -> str:
     """Return the name of a segment's file with this suffix."""
     return f"{base_offset:020d}.{suffix}"
 
@@ -66,8 +66,10 @@ class SavedSegment(NamedTuple):
 
 def read_saved_index(disk: BrokerDisk, directory: Path, saved: SavedSegment) -> SparseIndex | None:
     """Read the sparse index of a segment; None if its files aren't the ones that were written."""
-    offsets = disk.read_file(directory / segment_file_name(saved.base_offset, "index")) or b""
-    times = disk.read_file(directory / segment_file_name(saved.base_offset, "timeindex")) or b""
+    offsets = disk.read_file(directory / build_segment_file_name(saved.base_offset, "index")) or b""
+    times = (
+        disk.read_file(directory / build_segment_file_name(saved.base_offset, "timeindex")) or b""
+    )
     if not (saved.offsets.matches_start_of(offsets) and saved.times.matches_start_of(times)):
         return None
     return decode_index(saved.base_offset, offsets[: saved.offsets.size], times[: saved.times.size])
@@ -80,5 +82,5 @@ def read_saved_transactions(
     wanted = saved.transactions
     if wanted.size == 0:
         return TransactionIndex()
-    data = disk.read_file(directory / segment_file_name(saved.base_offset, "txnindex")) or b""
+    data = disk.read_file(directory / build_segment_file_name(saved.base_offset, "txnindex")) or b""
     return TransactionIndex(data[: wanted.size]) if wanted.matches_start_of(data) else None

@@ -32,9 +32,9 @@ from coordinator.log.intact_batches import count_intact_bytes
 from coordinator.log.saved_segment import (
     SavedSegment,
     UnwrittenBytes,
+    build_segment_file_name,
     read_saved_index,
     read_saved_transactions,
-    segment_file_name,
 )
 from coordinator.log.transaction_index import TransactionIndex
 
@@ -72,7 +72,7 @@ class LogSegment:
         suffix: str = "",
     ) -> None:
         self.base_offset = saved.base_offset
-        self.path = directory / segment_file_name(saved.base_offset, f"log{suffix}")
+        self.path = directory / build_segment_file_name(saved.base_offset, f"log{suffix}")
         self.size = saved.size
         self.max_timestamp_ms = saved.max_timestamp_ms
         self.index_interval_bytes = index_interval_bytes
@@ -279,7 +279,7 @@ class LogSegment:
 
     def build_file_path(self, suffix: str) -> Path:
         """Return the path of the segment's file with this suffix."""
-        return self.path.with_name(segment_file_name(self.base_offset, suffix))
+        return self.path.with_name(build_segment_file_name(self.base_offset, suffix))
 
     def rename_to_log(self) -> None:
         """Rename a cleaned segment's file to `.log`.

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from coordinator.log.checksummed_json import decode_checksummed, encode_checksummed
 from coordinator.log.disk import BrokerDisk
-from coordinator.log.saved_segment import CLEANED, SUFFIXES, segment_file_name
+from coordinator.log.saved_segment import CLEANED, SUFFIXES, build_segment_file_name
 
 NewSegmentBaseOffset: TypeAlias = int
 
@@ -49,13 +49,15 @@ def finish_interrupted_replacement(
     names = disk.list_names(directory)
     bases = _read_replacement_journal(disk, directory, topic_id) if JOURNAL in names else None
     if bases:
-        cleaned = segment_file_name(bases[0], f"log{CLEANED}")
+        cleaned = build_segment_file_name(bases[0], f"log{CLEANED}")
         if cleaned in names:
-            disk.rename_path(directory / cleaned, directory / segment_file_name(bases[0], "log"))
+            disk.rename_path(
+                directory / cleaned, directory / build_segment_file_name(bases[0], "log")
+            )
             names.remove(cleaned)
         for base_offset in bases[1:]:
             for suffix in SUFFIXES:
-                disk.remove_file(directory / segment_file_name(base_offset, suffix))
+                disk.remove_file(directory / build_segment_file_name(base_offset, suffix))
     for name in names:
         if name.endswith(CLEANED):
             disk.remove_file(directory / name)

@@ -19,7 +19,7 @@ from coordinator.log.data_directory import write_partition_metadata
 from coordinator.log.flushing import LogFlusher
 from coordinator.log.host import BrokerHost
 from coordinator.log.removal import SegmentFileRemover
-from coordinator.log.saved_segment import SUFFIXES, SavedSegment, segment_file_name
+from coordinator.log.saved_segment import SUFFIXES, SavedSegment, build_segment_file_name
 from coordinator.log.segment import LogSegment
 from coordinator.log.settings import LogSettings
 
@@ -185,7 +185,9 @@ class LogSegments:
 
     def list_segment_paths(self, base_offset: int) -> list[Path]:
         """Return the path of every file that a segment may have."""
-        return [self.directory / segment_file_name(base_offset, suffix) for suffix in SUFFIXES]
+        return [
+            self.directory / build_segment_file_name(base_offset, suffix) for suffix in SUFFIXES
+        ]
 
     def unlink_later(self, paths: list[Path]) -> None:
         """Unlink the renamed files of removed segments after `file.delete.delay.ms`."""

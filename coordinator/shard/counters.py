@@ -25,7 +25,7 @@ class ShardCounters:
     append_max_ns: RecentMax = field(default_factory=RecentMax)  # of those of a ms or more
 
     def count_append(self, record_count: int, begin_ns: int, appended_ns: int, end_ns: int) -> None:
-        """Count an append of so many records, by when it began, was in the log, and was applied."""
+        """Count an append and its records, by when it began, was in the log, and was applied."""
         self.appended += record_count
         elapsed_ns = appended_ns - begin_ns
         self.append_times.record_ns(elapsed_ns)

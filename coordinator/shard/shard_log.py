@@ -42,7 +42,7 @@ class RecordCodec(Protocol[R]):
 
     def encode_record(self, record: R) -> tuple[EncodedKey | None, EncodedValue]: ...
     def encode_together(self, records: Sequence[R]) -> bytes | None:
-        """Encode records as they stand in a batch; None: they have to be encoded one by one."""
+        """Encode records as they stand in a batch; return None if each has to be encoded alone."""
         ...
 
     def decode_record(self, key: bytes | None, value: bytes | None) -> R | None:

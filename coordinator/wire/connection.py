@@ -126,7 +126,7 @@ class ClientConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.last_active_ms = self._clock.monotonic_ms()
         self._can_write = True
-        self._send_outgoing()
+        self._send_while_writable()
         self._answer_queued_requests()
 
     def resume_reading(self) -> None:
@@ -219,7 +219,7 @@ class ClientConnection(asyncio.Protocol):
         elif answer is not None:
             self._write_ready_answers()
             self._outgoing.add_pieces(answer)
-            self._send_outgoing()
+            self._send_while_writable()
 
     def _write_ready_answers(self) -> None:
         answers = self._ready_answers
@@ -227,7 +227,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
             answers.clear()
 
-    def _send_outgoing(self) -> None:
+    def _send_while_writable(self) -> None:
         """Send as much of the answer as the transport has room for."""
         while self._outgoing and self._can_write and not self._transport.is_closing():
             try:

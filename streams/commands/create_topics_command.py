@@ -87,10 +87,10 @@ def _parse_topic_settings(pairs: Iterable[str]) -> dict[str, str]:
 
 def _refuse_internal_names(new_names: set[str], settings: dict[str, str]) -> None:
     """Raise ConfigError for names of internal topics, unless their settings are given."""
-    from streams.commands.internal_topics import find_names_of_internal_topics
+    from streams.commands.internal_topics import select_topics_named_like_internal
     from streams.errors import ConfigError
 
-    internal = find_names_of_internal_topics(new_names)
+    internal = select_topics_named_like_internal(new_names)
     if internal and "cleanup.policy" not in settings:
         raise ConfigError(
             f"{', '.join(sorted(internal))}: this is the name of an internal topic, which an "

@@ -33,7 +33,7 @@ _GENERATED_NAME = re.compile(r"K(STREAM|TABLE)-.*-\d{10}.*")
 """A name that a step without one gets; no application id has such a part."""
 
 
-def find_names_of_internal_topics(topics: Iterable[str]) -> list[str]:
+def select_topics_named_like_internal(topics: Iterable[str]) -> list[str]:
     """Return the names that are those of changelogs, repartition topics or the like."""
     return [t for t in topics if any(f.end() == len(t) for f in _SUFFIX.finditer(t))]
 

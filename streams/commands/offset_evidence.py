@@ -170,14 +170,16 @@ class LedgerProver:
             if end > 0
         )
 
-    def _find_recreated_topic(self, own: Collection[Partition], read_by: int) -> str | None:
+    def _find_recreated_topic(
+        self, own: Collection[Partition], since_transaction: int
+    ) -> str | None:
         """Return a topic that was created again after a transaction; None if none was.
 
         `own` are partitions that the task writes, of internal topics.
         """
         ledger = self._ledger
         for topic in sorted({p.topic for p in own}):
-            if ledger.restarted_by.get(topic, 0) > read_by:
+            if ledger.restarted_by.get(topic, 0) > since_transaction:
                 return topic
         for partition, end in self._fetch_ends(own).items():
             if ledger.written_ends.get(partition, 0) > end:

@@ -170,7 +170,7 @@ class Restoration:
         return self._ledger.transaction_count > 0 or any(self._end_offsets[p] > 0 for p in own)
 
     @cached_property
-    def _former_partitions(self) -> set[Partition]:
+    def _inputs_with_former_offsets(self) -> set[Partition]:
         """Return the inputs whose committed offset is of a former topic, and refused for that."""
         found = find_offsets_of_former_topics(self._committed, self._topic_ids)
         return {p for p in found if self._is_refused_after_recreation(p)}
@@ -226,7 +226,7 @@ class Restoration:
         if reason is None:
             return None
         now = None if held is None else held.offset
-        if self._accept and held is not None and partition not in self._former_partitions:
+        if self._accept and held is not None and partition not in self._inputs_with_former_offsets:
             return RestoredOffset(partition, now, now, f"accepted: {reason}")
         then, proof = self._prover.prove_offset(task, partition)
         if then is None and held is None:
@@ -306,7 +306,7 @@ class Restoration:
                 f"a reset was begun, and not ended (task {task.name}): run it again, "
                 f"{suggest_reset()}"
             )
-        if partition in self._former_partitions:
+        if partition in self._inputs_with_former_offsets:
             return "of another topic of the same name, which was deleted and created again"
         is_own = is_streams_metadata(committed_offset.metadata)
         if not task.changelogs:

@@ -64,7 +64,7 @@ class RestoredTask:
         return max((each for each in numbers if each is not None), default=None)
 
     def _choose_topic_ids(self) -> dict[str, int]:
-        """Return the ids of the task's inputs; of those that are not decided, the ones before."""
+        """Return the topic ids of a task's inputs; those not decided keep the id known before."""
         chosen = {}
         for topic in sorted(self.subtopology.sources):
             before = _find_first_not_none(each.topic_id_hash(topic) for each in self.known)

@@ -131,7 +131,9 @@ def find_unreadable_records(
                 place = partition, int(message.offset())
                 key, value = serdes[partition.topic]
                 for serde, data in ((key, message.key()), (value, message.value())):
-                    if (fault := _find_fault(serde, partition.topic, data)) is not None:
+                    if (
+                        fault := _find_deserialization_fault(serde, partition.topic, data)
+                    ) is not None:
                         faults.setdefault(place, fault)
                 if place in faults:
                     break
@@ -140,7 +142,7 @@ def find_unreadable_records(
     return faults, count
 
 
-def _find_fault(serde: Serde[object], topic: str, data: bytes | None) -> str | None:
+def _find_deserialization_fault(serde: Serde[object], topic: str, data: bytes | None) -> str | None:
     """Return why a serde refuses bytes; None where it reads them."""
     if data is None:
         return None

@@ -100,7 +100,7 @@ def check_inodes(usage: DiskUsage) -> Iterator[DoctorFinding]:
 
 
 def check_open_files(limits: ProcessLimits, stores: int) -> Iterator[DoctorFinding]:
-    """Compare the limit of open files with what so many stores need."""
+    """Compare the limit of open files with what the stores of a worker need."""
     needed = _FILES_OTHER + stores * _FILES_PER_STORE
     limit = limits.open_files
     if limit is not None and limit < needed:

@@ -43,7 +43,7 @@ def find_uncommitted_reads(
     outputs: Sequence[Partition],
     pause_s: float = _PAUSE_S,
 ) -> tuple[dict[GroupId, Partition], list[GroupId]]:
-    """Look several times; return the readers with such an offset, and all that read the outputs."""
+    """Look several times; return groups beyond a last stable offset, and all that read outputs."""
     wanted = set(outputs)
     proven: dict[str, Partition] = {}
     readers: list[str] = []

@@ -136,7 +136,7 @@ def check_processing(
         )
     elif held_up is not None:
         yield _describe_held_up(held_up, lag)
-    elif is_saturated(facts.summary, lag):
+    elif are_threads_saturated(facts.summary, lag):
         yield create_warning_finding(
             BUSY,
             f"threads process {facts.summary.process_ratio or 0.0:.0%} of the time{shown}{where}",
@@ -207,7 +207,7 @@ def _describe_held_up(thread: HeldUpThread, lag: int) -> DoctorFinding:
     )
 
 
-def is_saturated(summary: MetricsOutput, lag: int) -> bool:
+def are_threads_saturated(summary: MetricsOutput, lag: int) -> bool:
     """Return whether threads can take no more: always busy, or mostly with much left to do."""
     ratio, rate = summary.process_ratio, summary.records_in_rate
     if ratio is None or rate is None:

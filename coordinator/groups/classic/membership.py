@@ -89,7 +89,7 @@ class ClassicMembership:
             if len(group.members) > self._config.max_size:
                 self._start_rebalance(group, ClassicRebalanceCause.GROUP_TOO_LARGE)
 
-    def release_groups_of_shard(self, shard: GroupShard) -> None:
+    def cancel_timers_of_resigned_shard(self, shard: GroupShard) -> None:
         """Cancel all timers of a shard's groups; answer pending requests with NOT_COORDINATOR.
 
         It is called before the shard clears its state.

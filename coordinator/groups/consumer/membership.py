@@ -117,7 +117,7 @@ class ConsumerMembership:
                     shard, group.group_id, select_rebalance_timer(member)
                 )
 
-    def release_groups_of_shard(self, shard: GroupShard) -> None:
+    def cancel_timers_of_resigned_shard(self, shard: GroupShard) -> None:
         """Cancel the timers of all members of a shard, before the shard clears its state."""
         for group in shard.state.consumer.values():
             self.executor.cancel_timers_and_drop_state(shard, group.group_id, group.members)

@@ -21,7 +21,7 @@ from coordinator.groups.classic.heartbeat import Heartbeat
 from coordinator.groups.consumer.effects import ConsumerTimer, SetMemberTimer
 from coordinator.groups.consumer.record_types import MemberState, Record
 from coordinator.groups.consumer.state import NO_EPOCHS, ConsumerGroup, ConsumerGroupMember
-from coordinator.groups.migration.member import require_classic_member, start_join_timer
+from coordinator.groups.migration.member import build_join_timer_effect, require_classic_member
 from coordinator.shard.decision import Decision
 
 
@@ -36,7 +36,7 @@ def process_classic_heartbeat(group: ConsumerGroup, command: Heartbeat) -> Decis
     session = SetMemberTimer(ConsumerTimer.SESSION, member.member_id, classic.session_timeout_ms)
     if not must_rejoin(group, member):
         return Decision((), Code.NONE, (session,))
-    return Decision((), Code.REBALANCE_IN_PROGRESS, (session, start_join_timer(member)))
+    return Decision((), Code.REBALANCE_IN_PROGRESS, (session, build_join_timer_effect(member)))
 
 
 def must_rejoin(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:

@@ -30,6 +30,6 @@ def require_classic_member(
     return member, member.classic
 
 
-def start_join_timer(member: ConsumerGroupMember) -> StartMemberTimer:
+def build_join_timer_effect(member: ConsumerGroupMember) -> StartMemberTimer:
     """Return the effect that limits how long a classic member may take to join again."""
     return StartMemberTimer(ConsumerTimer.JOIN, member.member_id, member.rebalance_timeout_ms)

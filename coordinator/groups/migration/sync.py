@@ -15,7 +15,7 @@ from coordinator.groups.consumer.record_types import MemberState, Record
 from coordinator.groups.consumer.state import ConsumerGroup
 from coordinator.groups.consumer.topics import TopicList
 from coordinator.groups.migration.embedded_protocol import encode_member_assignment
-from coordinator.groups.migration.member import require_classic_member, start_join_timer
+from coordinator.groups.migration.member import build_join_timer_effect, require_classic_member
 from coordinator.shard.decision import Decision
 
 
@@ -40,7 +40,7 @@ def sync_classic_member(
     is_behind = group.target_epoch > member.epoch
     if is_behind and member.state is not MemberState.UNREVOKED_PARTITIONS:
         return Decision(
-            (), SyncAnswer(code=Code.REBALANCE_IN_PROGRESS), (start_join_timer(member),)
+            (), SyncAnswer(code=Code.REBALANCE_IN_PROGRESS), (build_join_timer_effect(member),)
         )
     answer = SyncAnswer(
         protocol_type=command.protocol_type,

@@ -100,10 +100,10 @@ def _write_group(value: FieldWriter, record: StreamsGroupSaved) -> None:
     _write_pairs(configs, record.assignment_configs)
     value.write_tagged_fields(
         {
-            **_encode_tag(VALIDATED_EPOCH_TAG, record.validated_topology_epoch, NO_EPOCH),
+            **_encode_number_tag(VALIDATED_EPOCH_TAG, record.validated_topology_epoch, NO_EPOCH),
             **({CONFIGS_TAG: configs.to_bytes()} if record.assignment_configs else {}),
-            **_encode_tag(STORED_EPOCH_TAG, record.stored_description_epoch, NO_EPOCH),
-            **_encode_tag(FAILED_EPOCH_TAG, record.failed_description_epoch, NO_EPOCH),
+            **_encode_number_tag(STORED_EPOCH_TAG, record.stored_description_epoch, NO_EPOCH),
+            **_encode_number_tag(FAILED_EPOCH_TAG, record.failed_description_epoch, NO_EPOCH),
         }
     )
 
@@ -119,10 +119,10 @@ def _decode_group(key: FieldReader, value: FieldReader | None) -> Record:
         group_id,
         epoch,
         metadata_hash,
-        _decode_tag(tags, VALIDATED_EPOCH_TAG, NO_EPOCH),
+        _decode_number_tag(tags, VALIDATED_EPOCH_TAG, NO_EPOCH),
         () if configs is None else _read_pairs(FieldReader.for_tagged_field(configs)),
-        _decode_tag(tags, STORED_EPOCH_TAG, NO_EPOCH),
-        _decode_tag(tags, FAILED_EPOCH_TAG, NO_EPOCH),
+        _decode_number_tag(tags, STORED_EPOCH_TAG, NO_EPOCH),
+        _decode_number_tag(tags, FAILED_EPOCH_TAG, NO_EPOCH),
     )
 
 
@@ -191,7 +191,7 @@ def _decode_member(key: FieldReader, value: FieldReader | None) -> Record:
 
 def _write_target_epoch(value: FieldWriter, record: StreamsTargetEpochSaved) -> None:
     value.write_int32(record.epoch)
-    value.write_tagged_fields(_encode_tag(ASSIGNED_MS_TAG, record.assigned_at_ms, 0, 8))
+    value.write_tagged_fields(_encode_number_tag(ASSIGNED_MS_TAG, record.assigned_at_ms, 0, 8))
 
 
 def _decode_target_epoch(key: FieldReader, value: FieldReader | None) -> Record:
@@ -200,7 +200,7 @@ def _decode_target_epoch(key: FieldReader, value: FieldReader | None) -> Record:
         return StreamsTargetEpochForgotten(group_id)
     epoch = value.read_int32()
     return StreamsTargetEpochSaved(
-        group_id, epoch, _decode_tag(value.read_tagged_fields(), ASSIGNED_MS_TAG, 0)
+        group_id, epoch, _decode_number_tag(value.read_tagged_fields(), ASSIGNED_MS_TAG, 0)
     )
 
 
@@ -353,11 +353,11 @@ def _read_pairs(value: FieldReader) -> Tags:
     return tuple(pairs)
 
 
-def _encode_tag(tag: int, number: int, default: int, size: int = 4) -> dict[int, bytes]:
-    """Return a tagged number of so many bytes, which is left out at its default."""
+def _encode_number_tag(tag: int, number: int, default: int, size: int = 4) -> dict[int, bytes]:
+    """Encode a number of `size` bytes as a tagged field; return no field for its default."""
     return {} if number == default else {tag: number.to_bytes(size, "big", signed=True)}
 
 
-def _decode_tag(tags: Mapping[int, bytes], tag: int, default: int) -> int:
+def _decode_number_tag(tags: Mapping[int, bytes], tag: int, default: int) -> int:
     found = tags.get(tag)
     return default if found is None else int.from_bytes(found, "big", signed=True)

@@ -40,7 +40,7 @@ def read_first_dirty_offsets(disk: BrokerDisk, directory: Path) -> dict[TopicPar
 def write_first_dirty_offsets(
     disk: BrokerDisk, directory: Path, offsets: Mapping[TopicPartition, int]
 ) -> None:
-    """Replace the file by one with these first dirty offsets, flushed on return.
+    """Write the checkpoint of first dirty offsets anew; it is flushed on return.
 
     Raises: OSError.
     """

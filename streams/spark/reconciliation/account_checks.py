@@ -131,7 +131,7 @@ class AccountChecks:
         finally:
             rows.unpersist()
         seconds = time.monotonic() - began_s
-        self.progress.add_line(
+        self.progress.report_line(
             f"{target.kind.value} {target.name} compared in {seconds:.1f} s: "
             f"{format_counts(checked)}"
         )

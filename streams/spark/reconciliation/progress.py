@@ -15,13 +15,13 @@ class ProgressLines:
         self._began_s = time.monotonic()
         self._lock = threading.Lock()
 
-    def add_stage(self, description: str) -> None:
+    def report_ended_stage(self, description: str) -> None:
         """Tell of a stage that has ended, with the seconds since the one before."""
         now_s = time.monotonic()
-        self.add_line(f"{description} in {now_s - self._began_s:.1f} s")
+        self.report_line(f"{description} in {now_s - self._began_s:.1f} s")
         self._began_s = now_s
 
-    def add_line(self, line: str) -> None:
+    def report_line(self, line: str) -> None:
         """Print a progress line under a lock, as several threads check accounts."""
         if self._on_line is not None:
             with self._lock:

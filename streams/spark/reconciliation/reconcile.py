@@ -99,7 +99,7 @@ def reconcile(
     access = resolve_access(app.config, bootstrap_servers=bootstrap_servers, kafka=kafka)
     if cut is None:
         cut = take_cut(app, access)
-        progress.add_stage(f"cut of {cut.application_id} taken")
+        progress.report_ended_stage(f"cut of {cut.application_id} taken")
     if cut.application_id != app.application_id:
         raise ConfigError(
             f"the cut is one of {cut.application_id!r}, and the application is "
@@ -161,7 +161,7 @@ class _Reconciliation:
         by_key = {create_account_key(each): each for each in wanted}
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
         input_count = sum(self._count_input_offsets().values())
-        self.progress.add_stage(f"expected rows planned from {input_count:,} inputs")
+        self.progress.report_ended_stage(f"expected rows planned from {input_count:,} inputs")
         checked = _index_by_unique_name(self._check_accounts_and_add_refusals(pairs, tolerance))
         keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]

@@ -42,7 +42,7 @@ def test_a_log_that_fails_keeps_no_other_one_from_being_shortened_and_saved(
         for _ in range(2):
             good.append_produced(produced(timestamp_ms=clock.now_ms()))
     assert "nobody thought of this" in caplog.text
-    upkeep.close()
+    upkeep.cancel_timers()
 
 
 class Refusing(SystemDisk):

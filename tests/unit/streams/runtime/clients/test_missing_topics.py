@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams import App, serdes
-from streams.commands.internal_topics import find_names_of_internal_topics
+from streams.commands.internal_topics import select_topics_named_like_internal
 from streams.runtime.assigning.internal_topics import list_internal_topics
 from streams.runtime.clients.missing_topics import InternalKind, explain_missing_topics
 
@@ -57,4 +57,4 @@ def test_topics_of_several_kinds_are_told_apart() -> None:
 
 def test_names_of_internal_topics_are_found_by_their_ends() -> None:
     names = [CHANGELOG, REPARTITION, "changelog-of-house", "in"]
-    assert find_names_of_internal_topics(names) == [CHANGELOG, REPARTITION]
+    assert select_topics_named_like_internal(names) == [CHANGELOG, REPARTITION]
