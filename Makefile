@@ -10,7 +10,7 @@ MINUTES ?= 10
 CASES ?= 1000
 SEED ?= 0
 RECORD ?= measured
-FAULTS := $(addprefix tests/monitoring/,test_faults.py test_disk_faults.py test_record_and_query_faults.py)
+FAULTS := $(addprefix tests/monitoring/,test_faults.py test_disk_faults.py test_load_faults.py test_record_and_query_faults.py)
 PRODUCT := millrace streams state coordinator pytest_millrace.py
 
 # Tests start thousands of processes: without kept bytecode each compiles all that it imports, which

@@ -1,7 +1,7 @@
 """Provoke faults in a running application: the alerts that should fire do, and no others.
 
-Those that take the longest, or a file system of their own, are here, in `test_disk_faults` and in
-`test_record_and_query_faults`; `make ci-full` runs them.
+Those that take the longest, or a file system of their own, are here, in `test_disk_faults`, in
+`test_load_faults` and in `test_record_and_query_faults`; `make ci-full` runs them.
 """
 
 from __future__ import annotations

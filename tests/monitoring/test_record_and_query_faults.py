@@ -3,9 +3,9 @@
 They end as soon as nobody provokes them, except two: a coordinator's log stays damaged until it is
 mended, and a record that can't be read until it is no longer in the way.
 
-`make ci-full` runs them. Without a fault in a running application are the alerts that take minutes
-at any scale (a lag or a commit of many seconds, figures of the week before), those of a broker that
-is overloaded, and of stores that are rebuilt again and again: `test_alert_rules` judges these.
+`make ci-full` runs them. Without a fault in a running application are the alerts that compare with
+the week before or count over a day, those of a broker that is overloaded, and of stores that are
+rebuilt again and again: `test_alert_rules` judges these.
 """
 
 from __future__ import annotations

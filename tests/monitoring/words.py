@@ -1,4 +1,4 @@
-"""Counts words; `bad` becomes a dead letter, `slow` takes its time, and `hang` does not end.
+"""Counts words; `bad` becomes a dead letter, `hang` does not end, `brief` and `slow` take a while.
 
 With `SLOW_STANDBYS` in the environment standby tasks follow their changelogs record by record, and
 with `SLOW_RESTORES` tasks restore their stores so.
@@ -14,7 +14,7 @@ from millrace import App, serdes
 from streams.runtime.restoring.changelog_follower import ChangelogFollower
 from streams.runtime.restoring.changelog_reader import StoreChangelogReader
 
-_HANG_S, SLOW_S = 600, 0.03
+_HANG_S, SLOW_S, BRIEF_S = 600, 0.03, 0.001
 
 _OFTEN = {"statistics.interval.ms": 1_000}
 
@@ -33,6 +33,8 @@ def check(word: str) -> str:
         raise ValueError(word)
     if word == "slow":
         time.sleep(SLOW_S)
+    if word == "brief":
+        time.sleep(BRIEF_S)
     if word == "hang":
         time.sleep(_HANG_S)
     return word
