@@ -131,7 +131,24 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """Read from the client again, unless its own limits forbid it."""
+        self.last_active_ms = self._clock.monotonic_ms()  # it could send nothing until now
         self._throttle_reading()
+
+    def close_if_stalled(self, silent_since_ms: int) -> None:
+        """Abort the connection if its client has sent nothing since then and awaits no answer.
+
+        Other clients wait for the memory that its requests hold.
+        """
+        if self.last_active_ms < silent_since_ms and not self.is_waiting:
+            log.warning(
+                "closing the connection of %s:%s: nothing comes of a request of which it has sent "
+                "%d bytes, and other clients wait for their memory (queued.max.request.bytes)",
+                self.host,
+                self._port,
+                self._frames.held_bytes + self._queue_bytes,
+            )
+            self._connections.ended_counts["idle"] += 1
+            self.abort()
 
     # Called by the server
 

@@ -11,7 +11,7 @@ from functools import partial
 from coordinator.clock import Clock, Scheduler, Timer
 from coordinator.wire.connection import ClientConnection, Dispatch
 from coordinator.wire.connections import ConnectionRegistry
-from coordinator.wire.request_memory import RequestMemory
+from coordinator.wire.request_memory import RequestMemory, StalledRequestWatch
 
 CLOSE_TIMEOUT_S = 1.0
 _IDLE_CHECKS = 10  # checks for idle connections within the time that they may be idle
@@ -50,13 +50,15 @@ class SocketServer:
         self.connections = ConnectionRegistry(
             limits.connections_max, limits.connections_per_host_max
         )
+        request_memory = RequestMemory(limits.request_bytes_max)
+        self._stalled_requests = StalledRequestWatch(request_memory, clock, scheduler)
         self._create_connection = partial(
             ClientConnection,
             dispatch,
             limits.frame_bytes_max,
             limits.queue_max,
             self.connections,
-            RequestMemory(limits.request_bytes_max),
+            request_memory,
             clock,
         )
         self._idle_ms_max = limits.idle_ms_max
@@ -106,6 +108,7 @@ class SocketServer:
         self._server.close()
         if self._idle_check_timer is not None:
             self._idle_check_timer.cancel()
+        self._stalled_requests.stop_watching()
         # A connection that was accepted in this turn of the loop registers itself in the next one.
         await asyncio.sleep(0)
         for connection in self.connections:

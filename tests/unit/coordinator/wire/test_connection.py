@@ -10,7 +10,12 @@ import pytest
 from coordinator.wire.codec import MalformedRequest
 from coordinator.wire.connection import QUEUE_BYTES_MAX, ClientConnection, Disconnect
 from coordinator.wire.connections import ConnectionRegistry
-from coordinator.wire.request_memory import COUNTED_BYTES_MIN, RequestMemory
+from coordinator.wire.request_memory import (
+    COUNTED_BYTES_MIN,
+    STALLED_MS,
+    RequestMemory,
+    StalledRequestWatch,
+)
 from coordinator.wire.send_buffer import Answer
 from tests.unit.coordinator.fakes import FakeClock
 
@@ -66,11 +71,12 @@ class Client:
         queue_max: int = 100,
         intake: RequestMemory | None = None,
         places: int = 10,
+        clock: FakeClock | None = None,
     ) -> None:
         self.open = ConnectionRegistry(places, places)
         self.seen: list[bytes] = []
         self.arrivals_ns: list[int] = []
-        self.clock = FakeClock()
+        self.clock = clock or FakeClock()
         self.transport = FakeTransport()
 
         def dispatch(frame: bytes, host: str, arrived_ns: int = 0, /) -> Answer | Awaitable[Answer]:
@@ -247,6 +253,52 @@ def test_a_client_that_goes_away_in_a_request_makes_room_for_the_others() -> Non
         client.receive(framed(bytes(size))[:-1])
     assert not second.transport.reading
     first.connection.connection_lost(None)
+    assert second.transport.reading
+
+
+def test_a_client_that_stalls_in_a_request_is_cut_off_if_others_wait_for_its_memory() -> None:
+    size = 4 * COUNTED_BYTES_MIN
+    intake = RequestMemory(size)
+    clock = FakeClock()
+    StalledRequestWatch(intake, clock, clock)
+    data = framed(bytes(size))
+    first, second, third = (
+        Client(lambda frame: b"!", intake=intake, clock=clock) for _ in range(3)
+    )
+    first.receive(data[:-1])
+    clock.advance(10 * STALLED_MS)
+    assert not first.transport.closed, "nobody waits"
+    assert clock.scheduled() == 0
+    second.receive(data[:-1])
+    third.receive(data[:-1])
+    clock.advance(2_000)
+    assert first.transport.closed
+    first.connection.connection_lost(None)
+    assert (second.transport.reading, third.transport.reading) == (True, False)
+    clock.advance(STALLED_MS)
+    assert not second.transport.closed, "it could send nothing before"
+    second.receive(data[-1:])
+    assert second.answers == b"!"
+    assert third.transport.reading
+    clock.advance(10 * STALLED_MS)
+    assert not third.transport.closed
+    assert clock.scheduled() == 0
+
+
+def test_a_client_that_sends_slowly_is_not_cut_off() -> None:
+    size = 4 * COUNTED_BYTES_MIN
+    intake = RequestMemory(size // 2)
+    clock = FakeClock()
+    StalledRequestWatch(intake, clock, clock)
+    first, second = (Client(lambda frame: b"!", intake=intake, clock=clock) for _ in range(2))
+    data = framed(bytes(size))
+    first.receive(data[:-20])
+    second.receive(data[:-20])
+    for at in range(20, 0, -1):
+        clock.advance(STALLED_MS - 1)
+        assert not first.transport.closed
+        first.receive(data[len(data) - at :][:1])
+    assert first.answers == b"!"
     assert second.transport.reading
 
 

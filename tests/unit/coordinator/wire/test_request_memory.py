@@ -16,6 +16,9 @@ class FakeReader:
         self.held_bytes = 0
         self.may_read = True
 
+    def close_if_stalled(self, silent_since_ms: int) -> None:
+        raise AssertionError("nobody watches")
+
     def hold(self, held_bytes: int) -> None:
         self.held_bytes = held_bytes
         self.may_read = self.intake.set_held_bytes(self, held_bytes)
