@@ -9,6 +9,7 @@ thread (`prompt_reads`, `prompt_routes`).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -31,7 +32,7 @@ EncodedAnswer: TypeAlias = bytes
 
 R = TypeVar("R")
 
-_THREADS_OF_EACH_SCOPE = 16
+THREADS_OF_EACH_SCOPE = 16
 _POSITION_POLL_S = 0.01
 _ENDS_WAIT_S = 0.5
 """The seconds for which a read waits for brokers to say how far behind a standby is."""
@@ -47,7 +48,7 @@ class ReadThreads:
         self._prompt_reads = PromptReads(reads)
         self._prompt_routes = PromptRoutes(reads, self._prompt_reads)
         self._limits = {
-            is_local: anyio.CapacityLimiter(_THREADS_OF_EACH_SCOPE) for is_local in (False, True)
+            is_local: anyio.CapacityLimiter(THREADS_OF_EACH_SCOPE) for is_local in (False, True)
         }
 
     async def read_answer(
@@ -59,10 +60,10 @@ class ReadThreads:
     ) -> tuple[StoreAnswer, EncodedAnswer]:
         """Return an answer, and what `encode` makes of it on the thread that has read it.
 
-        `asked_at_s` is when another worker was asked in vain, if one was, by the loop's time.
+        `asked_at_s` is when another worker was asked in vain, if one was, a monotonic time in s.
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
-        read_time_s = asyncio.get_running_loop().time
+        read_time_s = asyncio.get_running_loop().time  # the monotonic clock, in whole ms
         has_asked = asked_at_s is not None
         give_up_at_s = (read_time_s() if asked_at_s is None else asked_at_s) + terms.wait_s
         while True:
@@ -76,7 +77,7 @@ class ReadThreads:
                         left_s = max(give_up_at_s - read_time_s(), 0.0)
                     if found:
                         return found, encode(found)
-                run = partial(self._read_encoded, terms, read, encode, left_s)
+                run = partial(self._read_encoded, terms, read, encode, give_up_at_s)
                 if read.call is None:
                     return await self._run_in_thread(run, self._limits[terms.is_local], left_s)
                 # Else each try would take a place, of which there are few, and a new thread.
@@ -96,9 +97,13 @@ class ReadThreads:
         terms: RequestTerms,
         read: StoreRead,
         encode: Callable[[StoreAnswer], bytes],
-        wait_s: float,
+        give_up_at_s: float,
     ) -> tuple[StoreAnswer, EncodedAnswer]:
-        """Read what may have to be waited for, up to `wait_s`; return what `encode` makes of it."""
+        """Read what may have to be waited for, and return what `encode` makes of it.
+
+        The read has what its wait for a thread has left of the time.
+        """
+        wait_s = max(give_up_at_s - time.monotonic(), 0.0)
         bounds: Any = {"at_least": terms.at_least, "stale_ok": terms.stale_ok}
         if terms.is_local:
             answer = self._reads.local.read(

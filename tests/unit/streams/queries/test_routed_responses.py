@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +20,7 @@ from streams.errors import StoreUnavailable
 from streams.graph.nodes import StoreKind
 from streams.queries.endpoint_client import EndpointClient
 from streams.queries.http_connection import HttpConnection
-from streams.queries.read_threads import ReadThreads
+from streams.queries.read_threads import THREADS_OF_EACH_SCOPE, ReadThreads
 from streams.queries.request_gate import BEGAN_S, OnRoutedResponse, RequestGate
 from streams.queries.request_terms import RequestTerms
 from streams.queries.routed_reads import RoutedReads
@@ -263,3 +265,37 @@ def test_the_latency_of_a_request_that_was_routed_in_vain_is_all_of_it() -> None
 
     asyncio.run(ask())
     assert measurements.latencies["503"].sum_s >= 5
+
+
+def test_a_read_has_what_its_wait_for_a_thread_has_left_of_its_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reads, waits_s, may_read = create_routed_reads("127.0.0.1:2"), [], threading.Event()
+
+    def note_wait(self: RoutedReads, name: str, read: StoreRead, **given: Any) -> StoreAnswer:
+        waits_s.append(given["timeout_s"])
+        assert may_read.wait(HANG_LIMIT_S)
+        return StoreAnswer([], False, {}, frozenset((0,)), 0.0)
+
+    monkeypatch.setattr(RoutedReads, "read", note_wait)
+    terms = RequestTerms("c", False, None, {}, None, HANG_LIMIT_S)
+
+    async def read_rows() -> float:
+        threads, read = ReadThreads(reads, QueryMeasurements()), StoreRead(key_from="a")
+        asked = [
+            asyncio.create_task(threads.read_answer(terms, read, lambda answer: b""))
+            for _ in range(THREADS_OF_EACH_SCOPE + 1)
+        ]
+        while len(waits_s) < THREADS_OF_EACH_SCOPE:
+            await asyncio.sleep(0.01)
+        began_s = time.monotonic()
+        await asyncio.sleep(0.2)
+        waited_s = time.monotonic() - began_s
+        may_read.set()
+        await asyncio.gather(*asked)
+        return waited_s
+
+    waited_s = asyncio.run(read_rows())
+    reads.close()
+    assert len(waits_s) == THREADS_OF_EACH_SCOPE + 1
+    assert waits_s[-1] <= HANG_LIMIT_S - waited_s
