@@ -86,7 +86,8 @@ def look_at_points(
     What a point raises is a finding, and the others are looked at. A point that has not been looked
     at when the monotonic clock reaches `deadline_s` is a finding that says so.
 
-    Each thread has a copy of the context: by it messages offer commands as the doctor was called.
+    Messages offer commands as the doctor was called, by the context, in which points that are
+    looked at one after the other note more: those of a cluster its servers.
     """
     points = list(points)
     results = call_until_deadline(_look_at_point, points, at_once, deadline_s)

@@ -27,7 +27,7 @@ class QueuedCall(Generic[T, R]):
 
     function: Callable[[T], R]
     argument: T
-    context: Context = field(default_factory=copy_context)
+    context: Context
     outcome: Future[R] = field(default_factory=Future)
 
     def make_call(self) -> None:
@@ -64,8 +64,16 @@ def call_until_deadline(
 def _make_calls_side_by_side(
     function: Callable[[T], R], arguments: Iterable[T], at_once: int, deadline_s: float
 ) -> Iterator[QueuedCall[T, R]]:
-    """Yield each call once it has its outcome, or at the deadline without one."""
-    calls = [QueuedCall(function, each) for each in arguments]
+    """Yield each call once it has its outcome, or at the deadline without one.
+
+    What calls one after the other set in their context is there for the next one, and for whoever
+    takes the results. Calls side by side have a copy each.
+    """
+    shared = copy_context() if at_once == 1 else None
+    calls = [
+        QueuedCall(function, each, copy_context() if shared is None else shared)
+        for each in arguments
+    ]
     queued = deque(calls if time.monotonic() < deadline_s else ())
     try:
         for number in range(min(at_once, len(queued))):
@@ -77,9 +85,18 @@ def _make_calls_side_by_side(
                 wait([call.outcome])
             elif not wait([call.outcome], max(0.0, left_s)).done:
                 queued.clear()
+            if shared is not None:
+                _adopt_context(shared)
             yield call
     finally:
         queued.clear()
+
+
+def _adopt_context(context: Context) -> None:
+    """Set in the current context what was set in another one."""
+    for variable, value in context.items():
+        if variable.get(None) is not value:
+            variable.set(value)
 
 
 def _make_calls(queued: deque[QueuedCall[T, R]]) -> None:

@@ -7,7 +7,7 @@ from threading import Barrier
 
 import pytest
 
-from streams.command_lines import format_command, hold_invocation
+from streams.command_lines import format_command, hold_invocation, note_invocation
 from streams.doctor import application_points, cluster_points
 from streams.doctor.doctor_command import merge_findings_not_looked_at
 from streams.doctor.findings import (
@@ -140,3 +140,21 @@ def test_points_beside_each_other_offer_commands_as_the_doctor_was_called() -> N
     with hold_invocation(application_id="orders"):
         found = list(look_at_points([Point("a", look)] * 2, at_once=2))
     assert all("group reset orders" in each.what for each in found)
+
+
+def test_what_points_of_a_cluster_note_of_it_is_in_the_commands_of_later_messages() -> None:
+    def note_servers() -> list[DoctorFinding]:
+        note_invocation(bootstrap_servers="kafka-1:9092", servers="kafka-1:9092")
+        return []
+
+    def advise() -> list[DoctorFinding]:
+        return [create_unknown_finding("next", format_command("topics describe", "words"))]
+
+    def advise_side_by_side() -> list[str]:
+        return [each.what for each in look_at_points([Point("next", advise)] * 2, at_once=2)]
+
+    with hold_invocation():
+        (found,) = look_at_points([Point("connection", note_servers), Point("next", advise)])
+        advices = [found.what, *advise_side_by_side()]
+    assert len(advices) == 3
+    assert all("--bootstrap-servers kafka-1:9092" in each for each in advices), advices
