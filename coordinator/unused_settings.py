@@ -48,7 +48,7 @@ def _explain_wrong_listeners(value: str) -> str | None:
     return None
 
 
-def _check_protocol_map(value: str) -> str | None:
+def _explain_unsupported_map(value: str) -> str | None:
     """Object to a protocol that is not plain text: all of `LAN:PLAINTEXT,CONTROLLER:PLAINTEXT`."""
     for pair in value.split(","):
         objection = _explain_unsupported_protocol(pair.rpartition(":")[2])
@@ -81,7 +81,7 @@ _CHECKED: dict[str, Callable[[str], str | None]] = {
     ),
     "listeners": _explain_wrong_listeners,
     "advertised.listeners": _explain_wrong_listeners,
-    "listener.security.protocol.map": _check_protocol_map,
+    "listener.security.protocol.map": _explain_unsupported_map,
     "security.inter.broker.protocol": _explain_unsupported_protocol,
 }
 

@@ -35,7 +35,7 @@ def test_a_stranger_s_record_and_a_lost_one_are_told_by_their_offsets(
     entry = LedgerTransaction(producer_id=1, producer_epoch=0, inputs={}, written=runs)
     offsets = [(0, at) for at in (1, 3, 4, 5, 7, 9)] + [(1, 0), (1, 2)]
     _, found = frames(spark, [], [there(row("k", "v"), at, number) for number, at in offsets])
-    rows = LedgerRuns(spark, [entry]).check_records(found, "topic", is_complete=whole).collect()
+    rows = LedgerRuns(spark, [entry]).compare_records(found, "topic", is_complete=whole).collect()
     told = {(r.verdict, r.positions[0].partition, r.positions[0].offset) for r in rows}
     strangers = {("unexpected", 0, 5), ("unexpected", 1, 2)}
     assert told == strangers | ({("missing", 0, 7)} if whole else set())

@@ -84,7 +84,7 @@ class UnreadTopicCheck:
             partitions = [Partition(topic, number) for number in range(existing_counts[topic])]
             committed = self._fetch_committed_offsets(partitions).offsets
             offsets = {p: held.offset for p, held in committed.items()}
-            found = self._search.has_committed_record(partitions, offsets)
+            found = self._search.probe_for_committed_record(partitions, offsets)
             if found is None:
                 return None
             if found:

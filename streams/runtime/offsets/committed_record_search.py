@@ -29,7 +29,7 @@ class CommittedRecordSearch:
         self._create_consumer = create_consumer
         self._host = host
 
-    def has_committed_record(
+    def probe_for_committed_record(
         self, partitions: Sequence[Partition], from_offsets: Mapping[Partition, int] = _NO_OFFSETS
     ) -> bool | None:
         """Return whether a partition holds a committed record below its last stable offset.

@@ -182,7 +182,7 @@ class RepeatedWriteCheck:
                 found.preset_by_task.update(dict.fromkeys(untrusted.tasks, False))
                 continue
             inputs = [*untrusted.lost, *untrusted.unexplained]
-            is_written = self._has_committed_records(subtopology_number) if inputs else False
+            is_written = self._probe_for_committed_records(subtopology_number) if inputs else False
             group = self._fetch_group_offsets(subtopology_number)
             found.preset_by_task.update(dict.fromkeys(untrusted.tasks, group.has_preset))
             found.inputs.extend(inputs)
@@ -193,7 +193,7 @@ class RepeatedWriteCheck:
                 self._refuse_lost(subtopology_number, sorted(untrusted.lost), committed)
         return found
 
-    def _has_committed_records(self, subtopology_number: int) -> bool | None:
+    def _probe_for_committed_records(self, subtopology_number: int) -> bool | None:
         """Return whether a sub-topology has committed a record; None if that is not known yet."""
         if subtopology_number in self._written:
             return True
@@ -201,7 +201,7 @@ class RepeatedWriteCheck:
         starts = self._admin.fetch_earliest_offsets(partitions)
         purged = [p for p, start in starts.items() if start > 0]
         found = True if purged and self._were_records_processed(purged) else None
-        found = found or self._search.has_committed_record(partitions)
+        found = found or self._search.probe_for_committed_record(partitions)
         if found:
             self._written.add(subtopology_number)
         return found

@@ -51,7 +51,7 @@ class AccountChecks:
     tolerance: float
     progress: ProgressLines
 
-    def check_accounts(
+    def compare_accounts(
         self, pairs: Sequence[tuple[ReconciliationTarget, Account]]
     ) -> list[CheckOutcome]:
         """Compare each account with what its target has; return the outcomes in this order.

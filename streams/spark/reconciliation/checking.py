@@ -38,7 +38,7 @@ def check_account(
     """Compare a store's or topic's expected rows with the actual ones; count the row verdicts.
 
     `actual_rows` has the columns of ROW and FOUND; `ledger_verdicts` are rows of
-    `LedgerRuns.check_records`.
+    `LedgerRuns.compare_records`.
 
     Raises: ConfigError if a row of a table was expected twice.
     """

@@ -61,7 +61,9 @@ class LedgerRuns:
             for partition, runs in entry.written.items():
                 self._runs.setdefault(partition.topic, {}).setdefault(partition, []).extend(runs)
 
-    def check_records(self, actual_rows: DataFrame, topic: str, *, is_complete: bool) -> DataFrame:
+    def compare_records(
+        self, actual_rows: DataFrame, topic: str, *, is_complete: bool
+    ) -> DataFrame:
         """Find the records that the ledger doesn't name, and the runs with missing records.
 
         `actual_rows`: records of `topic` with the columns of ROW and FOUND. Returns rows of a

@@ -162,7 +162,7 @@ class _Reconciliation:
         record_counts = count_record_offsets(self.records.admin, self.cut, by_key.values())
         input_count = sum(self._count_input_offsets().values())
         self.progress.report_ended_stage(f"expected rows planned from {input_count:,} inputs")
-        checked = _index_by_unique_name(self._check_accounts_and_add_refusals(pairs, tolerance))
+        checked = _index_by_unique_name(self._compare_accounts_or_refuse(pairs, tolerance))
         keys = {create_account_key(each) for each in checked.values()}
         missed_accounts = [each for key, each in by_key.items() if key not in keys]
         self._add_missing_reasons(missed_accounts, is_derived=expected is None)
@@ -297,12 +297,12 @@ class _Reconciliation:
             "come to the end of its inputs, or leave expected out, and they are taken off"
         )
 
-    def _check_accounts_and_add_refusals(
+    def _compare_accounts_or_refuse(
         self, pairs: list[tuple[ReconciliationTarget, Account]], tolerance: float
     ) -> list[CheckedAccount]:
         """Check stores and topics; return those that could be checked, and refuse the others."""
         checks = AccountChecks(self.records, tolerance, self.progress)
-        outcomes = checks.check_accounts(pairs)
+        outcomes = checks.compare_accounts(pairs)
         self.refusals.extend(each for each in outcomes if isinstance(each, RefusedCheck))
         return [each for each in outcomes if isinstance(each, CheckedAccount)]
 

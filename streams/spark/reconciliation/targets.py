@@ -194,13 +194,13 @@ def compare_with_ledger(
     if target.spec is None:
         begins = records.fetch_earliest_offsets(target.name).values()
         whole = not any(begins) and not records.is_compacted(target.name)
-        return ledger_runs.check_records(rows, target.name, is_complete=whole)
+        return ledger_runs.compare_records(rows, target.name, is_complete=whole)
     if target.spec.source_topic is not None:
         return None
     layout = {k: v for k, v in build_layout_options(target.spec).items() if k in _KEY_OPTIONS}
     changes = _read_store(target, records, {**layout, "content": "changelog"})
     changelog = records.cut.stores[target.name].changelog
-    return ledger_runs.check_records(changes, changelog, is_complete=False)
+    return ledger_runs.compare_records(changes, changelog, is_complete=False)
 
 
 def _read_store(
