@@ -94,7 +94,7 @@ class SliceMeter:
         if not self._is_on or self._host.monotonic_s() < self._commit_at_s:
             return
         self._commit_at_s += _COMMIT_INTERVAL_S
-        self._measured.count_commit_latencies(1)
+        self._measured.observe_times_until_commit(1)
         self._measured.observe_slices()
         self._set_due()
         for meter in self._meters:
@@ -150,7 +150,7 @@ def _do_nothing(*arguments: object, **options: object) -> None:
 
 _UNMEASURED: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     (ThreadMeasurements, "add_slice_and_sample", _do_nothing),
-    (ThreadMeasurements, "count_commit_latencies", _do_nothing),
+    (ThreadMeasurements, "observe_times_until_commit", _do_nothing),
     (ThreadMeasurements, "observe_slices", _do_nothing),
     (StepMeasurements, "request_next_measurement", _do_nothing),
     (ClientStatisticsRecorder, "create_client_settings", lambda self, client_id: {}),

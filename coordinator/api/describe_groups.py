@@ -48,7 +48,7 @@ def build_error_response(
 
 def _describe_group(group_id: str, context: RequestContext) -> dict[str, Any]:
     try:
-        found = context.services.coordinators.groups.describe_group(group_id)
+        found = context.services.coordinators.groups.describe_classic_group(group_id)
     except Refused as refused:
         if refused.code is not Code.GROUP_ID_NOT_FOUND:  # its shard isn't available; others may be
             return _build_refused_group(group_id, refused.code, "", None)

@@ -138,7 +138,7 @@ class GroupService:
 
     # Groups of every kind
 
-    def describe_group(self, group_id: str) -> DescribedGroup:
+    def describe_classic_group(self, group_id: str) -> DescribedGroup:
         """Describe a classic group, or one that has only offsets.
 
         Raises Refused: GROUP_ID_NOT_FOUND for anything else.

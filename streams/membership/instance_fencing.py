@@ -88,10 +88,10 @@ class InstanceFencing:
             if len(fenced) < _FENCED_MAX:
                 return False
             self._replaced_instance_ids.add(instance_id)
-            self._replace_ids(instance_id)
+            self._replace_worker_ids(instance_id)
             return True
 
-    def _replace_ids(self, instance_id: str) -> None:
+    def _replace_worker_ids(self, instance_id: str) -> None:
         """Renew the identity, unless another thread's member with the same one has done so."""
         former = self.ids
         if former.process_id not in instance_id or self._failure is not None:

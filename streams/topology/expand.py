@@ -32,7 +32,7 @@ from streams.settings.timestamp_extractors import TimestampExtractor
 from streams.settings.topology_settings import StoreMedium
 from streams.topics import is_pattern
 from streams.topology.default_stores import keep_default_stores_in_memory
-from streams.topology.null_keys import find_steps_above_keyless_joins
+from streams.topology.null_keys import find_steps_above_joins_of_keyless_records
 from streams.topology.optimize import merge_repartition_topics, reuse_source_topics
 from streams.topology.stream_join_node import StreamJoinNode, expand_stream_join
 
@@ -67,7 +67,7 @@ def expand_graph(
         for node in graph.nodes:
             if isinstance(node, StreamJoinNode) and node.single_store:
                 del graph.stores[node.other_store]
-    without_key = find_steps_above_keyless_joins(graph)
+    without_key = find_steps_above_joins_of_keyless_records(graph)
     whole = rewrite_graph(graph, lambda node: _expand_node(application_id, node, without_key))
     if wrap_steps is not None:
         whole = wrap_steps(whole)

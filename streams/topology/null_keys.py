@@ -12,7 +12,7 @@ from streams.graph.nodes import Graph, Node, ProcessorNode
 from streams.topology.stream_join_node import StreamJoinNode
 
 
-def find_steps_above_keyless_joins(graph: Graph) -> frozenset[str]:
+def find_steps_above_joins_of_keyless_records(graph: Graph) -> frozenset[str]:
     """Return the names of all steps upstream of one that joins records without a key."""
     upstream: set[Node] = set()
     for node in reversed(graph.nodes):  # parents come before their children

@@ -110,7 +110,7 @@ BUGS: Mapping[str, Bug] = {
         "repartition",
         _replaced(
             expand,
-            "find_steps_above_keyless_joins",
+            "find_steps_above_joins_of_keyless_records",
             lambda real: lambda graph: frozenset(node.name for node in graph.nodes),
         ),
     ),

@@ -95,7 +95,7 @@ class GroupTransition:
         """Add the record that persists the group as it is now."""
         self.records = [self.group.to_record()]
 
-    def save_new_group(self) -> None:
+    def save_group_as_empty(self) -> None:
         """Add the record of a new group as Empty: its members are saved once it is Stable."""
         group = self.group
         self.records = [

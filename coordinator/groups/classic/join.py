@@ -64,7 +64,7 @@ def join_group(
     transition = GroupTransition(group, config, now_ms)
     answer = _process_join(transition, command)
     if is_new_group:
-        transition.save_new_group()
+        transition.save_group_as_empty()
     return transition.to_decision(answer)
 
 

@@ -384,8 +384,8 @@ class StreamLoop:
             if not self._is_stopped_cleanly:
                 steps.callback(leave)
             steps.callback(self._producers.close_producers)
-            steps.callback(self._thread_tasks.standby.close_all_tasks)
-            steps.callback(self._thread_tasks.close_all_tasks)
+            steps.callback(self._thread_tasks.standby.close_tasks_without_commit)
+            steps.callback(self._thread_tasks.close_tasks_without_commit)
             if self._is_stopped_cleanly:
                 steps.callback(leave)
             steps.callback(self._producers.cancel_all_creations)

@@ -165,7 +165,7 @@ class ThreadMeasurements:
         for each in self.timings_by_task.values():
             each.observe_slices(self.timings)
 
-    def count_commit_latencies(self, now_ms: int) -> None:
+    def observe_times_until_commit(self, now_ms: int) -> None:
         """Count the latencies of all slices since the last commit."""
         for timestamps_ms in self._uncommitted.values():
             for timestamp_ms in timestamps_ms:

@@ -113,7 +113,7 @@ class StandbyTasks:
                 return
         self._create_at_s = self._host.monotonic_s() + _CREATE_RETRY_S
 
-    def close_all_tasks(self) -> None:
+    def close_tasks_without_commit(self) -> None:
         """Close every task, and wait for no other."""
         self._assigned = {}
         self._close_tasks(list(self.by_name))

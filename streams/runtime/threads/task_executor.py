@@ -115,7 +115,7 @@ class TaskExecutor:
         """Reset the count of uncommitted bytes and the request for a commit, after a commit."""
         self._uncommitted_bytes_by_task.clear()
         self.commit_requested = False
-        self.measurements.count_commit_latencies(self._host.now_ms())
+        self.measurements.observe_times_until_commit(self._host.now_ms())
         self._observe_sums()
 
     def _observe_sums(self) -> None:

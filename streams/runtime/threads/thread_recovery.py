@@ -380,7 +380,7 @@ class ThreadRecovery:
             ) from error
         if isinstance(error, TaskMigrated):
             self._producers.discard_producers()
-            tasks.close_all_tasks()
+            tasks.close_tasks_without_commit()
             tasks.assignment = None
         else:
             tasks.discard_uncommitted_work()

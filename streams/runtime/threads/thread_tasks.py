@@ -184,7 +184,7 @@ class ThreadTasks:
         """Close the named tasks and release their producers, without a commit."""
         self._remove_tasks(names, self._close_task)
 
-    def close_all_tasks(self) -> None:
+    def close_tasks_without_commit(self) -> None:
         """Close every task and release its producer, without a commit."""
         self.close_tasks(list(self.by_name))
 

@@ -173,8 +173,8 @@ class LightMember:
         except UserError as error:
             self.world.log("failed", self.process.name, error)
             self.failure = error
-        self.tasks.close_all_tasks()
-        self.tasks.standby.close_all_tasks()
+        self.tasks.close_tasks_without_commit()
+        self.tasks.standby.close_tasks_without_commit()
         self.membership.leave_group()
 
     def _create(self) -> None:

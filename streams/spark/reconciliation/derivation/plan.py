@@ -104,7 +104,7 @@ def plan_accounts(
             plan.add_refusal(node.name, f"which topic a record goes to is {node.topic_name}")
     for topic, sinks in group_sinks_by_topic(subtopology.nodes).items():
         plan.plan_topic(topic, sinks)
-    plan.plan_by_ledger()
+    plan.add_accounts_by_ledger_replay()
     return plan.result
 
 
@@ -218,7 +218,7 @@ class _AccountPlanner:
             topic, AccountKind.UPSERTS, how, frame, self._select_source_positions([sink])
         )
 
-    def plan_by_ledger(self) -> None:
+    def add_accounts_by_ledger_replay(self) -> None:
         """Add the accounts that the ledger's order of records makes computable; refuse the rest."""
         replay = LedgerReplay(
             self._subtopology,

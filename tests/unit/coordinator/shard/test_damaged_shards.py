@@ -68,7 +68,7 @@ def test_a_group_shard_with_a_damaged_record_refuses_and_the_other_serves(
     assert "the batch with offset 1" in error
     assert code_of(world.fetch) is Code.NOT_COORDINATOR
     assert code_of(world.commit, 8) is Code.NOT_COORDINATOR
-    assert code_of(world.groups.describe_group, "counts") is Code.NOT_COORDINATOR
+    assert code_of(world.groups.describe_classic_group, "counts") is Code.NOT_COORDINATOR
     assert [group.group_id for group in world.groups.list_groups_unless_loading()] == [other]
     assert world.offset(other) == 5
     world.commit(6, group_id=other)

@@ -50,7 +50,7 @@ def test_a_group_of_which_something_is_unreadable_is_neither_read_nor_written(
     for request in (world.offset, lambda: world.offset(partition=1), member.join_once):
         assert code_of(request) is Code.COORDINATOR_NOT_AVAILABLE
     assert code_of(world.commit, 9) is Code.COORDINATOR_NOT_AVAILABLE
-    assert code_of(world.groups.describe_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
+    assert code_of(world.groups.describe_classic_group, "counts") is Code.COORDINATOR_NOT_AVAILABLE
     assert world.group_log().end_offset == end_offset
     index = world.groups.partition_of("counts")
     [warning] = warnings(caplog)

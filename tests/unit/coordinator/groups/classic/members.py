@@ -150,6 +150,6 @@ def stable_group(world: World, *members: FakeMember) -> None:
 
 def phase(world: World) -> str:
     try:
-        return world.groups.describe_group("counts").phase
+        return world.groups.describe_classic_group("counts").phase
     except Refused:
         return "none"

@@ -159,5 +159,5 @@ def test_groups_are_listed_with_those_that_have_only_offsets(world: World) -> No
         g.group_id: (g.protocol_type, g.phase) for g in world.groups.list_groups_unless_loading()
     }
     assert found == {"counts": ("consumer", "Stable"), "simple": ("", "Empty")}
-    assert world.groups.describe_group("simple").phase == "Empty"
-    assert code_of(world.groups.describe_group, "none") is Code.GROUP_ID_NOT_FOUND
+    assert world.groups.describe_classic_group("simple").phase == "Empty"
+    assert code_of(world.groups.describe_classic_group, "none") is Code.GROUP_ID_NOT_FOUND

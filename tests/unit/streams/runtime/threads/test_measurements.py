@@ -106,8 +106,8 @@ def test_a_latency_ends_with_the_commit_of_the_transaction() -> None:
     measured.add_slice_and_sample("0_1", [run_of("a", 1_500)], 0.1, now_ms=2_000)
     assert measured.latency.sum_s == 0
     measured.drop_uncommitted_slices("0_1")
-    measured.count_commit_latencies(now_ms=3_000)
-    measured.count_commit_latencies(now_ms=9_000)
+    measured.observe_times_until_commit(now_ms=3_000)
+    measured.observe_times_until_commit(now_ms=9_000)
     assert measured.latency.sum_s == pytest.approx(2.0)
     assert dict(measured.latency.cumulate_counts())["+Inf"] == 1
 
