@@ -34,7 +34,13 @@ from streams.doctor.applications import find_applications
 from streams.doctor.cluster_facts import ClusterFacts
 from streams.doctor.consequences import mark_consequences
 from streams.doctor.findings import DoctorFinding, Verdict, choose_status, sort_findings
-from streams.doctor.points import Point, examine_application, examine_cluster, look_at_points
+from streams.doctor.points import (
+    Point,
+    examine_application,
+    examine_cluster,
+    look_at_points,
+    warn_of_points_left,
+)
 from streams.errors import ConfigError
 from streams.settings.config import StreamsConfig
 
@@ -111,6 +117,7 @@ def doctor(
             findings += examine_application(facts, deadline_s=deadline_s)
         elif all_applications:
             findings += _examine_every_application(cluster, settings, deadline_s)
+        findings += warn_of_points_left(findings)
         findings = sort_findings(mark_consequences(findings))
         status = choose_status(findings)
         if json:

@@ -6,7 +6,8 @@
     error           what is wrong now, and what mends it       2
     not looked at   why it is not known                        0
 
-What could not be looked at for a missing right is a warning of the point `rights` besides.
+What could not be looked at for a missing right is a warning of the point `rights` besides, and what
+the deadline has cut off is one of the point `time`.
 """
 
 from __future__ import annotations

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from state.errors import StateError
+from streams.common.counted import format_count
 from streams.doctor import application_points, cluster_points
 from streams.doctor.application_facts import ApplicationFacts
 from streams.doctor.cluster_facts import ClusterFacts
@@ -35,6 +36,8 @@ from streams.membership.connection import ConnectionLost
 log = logging.getLogger(__name__)
 
 
+_TIME = "time"
+_TIME_IS_OVER = "the time of --timeout is over"
 _AT_ONCE = 16
 """The points of an application that are looked at side by side; many of them wait for one fact."""
 _EXPECTED = (UserError, OutcomeUnknown, ConnectionLost, StateError, OSError)
@@ -78,6 +81,16 @@ def examine_application(
     return [replace(each, application=facts.application_id) for each in found]
 
 
+def warn_of_points_left(findings: Sequence[DoctorFinding]) -> list[DoctorFinding]:
+    """Return the warning that the deadline was there before some points; none if it was not."""
+    left_count = sum(each.what == _TIME_IS_OVER for each in findings)
+    if not left_count:
+        return []
+    what = f"{_TIME_IS_OVER}, with {format_count(left_count, 'point')} left"
+    consequence = "what is wrong there is not found"
+    return [create_warning_finding(_TIME, what, consequence, "look again with a longer --timeout")]
+
+
 def look_at_points(
     points: Iterable[Point], at_once: int = 1, *, deadline_s: float = math.inf
 ) -> Iterator[DoctorFinding]:
@@ -95,7 +108,7 @@ def look_at_points(
     told: set[str] = set()
     for point, result in zip(points, results, strict=True):
         if result is None:
-            yield create_unknown_finding(point.name, "the time of --timeout is over")
+            yield create_unknown_finding(point.name, _TIME_IS_OVER)
             continue
         name, found, failure = result
         for each in found:

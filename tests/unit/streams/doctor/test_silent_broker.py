@@ -51,10 +51,14 @@ def test_at_the_end_of_its_time_every_point_that_is_left_is_named(tmp_path: Path
     found = json.loads(result.stdout)["findings"]
     points = {name for name, _ in cluster_points.list_cluster_points(is_alone=False)}
     points |= {name for name, _ in application_points.list_application_points()}
-    assert {each["point"] for each in found} == points
-    assert {(each["verdict"], each["what"]) for each in found} == {
+    (warning, *left) = found
+    assert {each["point"] for each in left} == points
+    assert {(each["verdict"], each["what"]) for each in left} == {
         ("not looked at", "the time of --timeout is over")
     }
+    assert (warning["verdict"], warning["point"]) == ("warning", "time")
+    assert warning["what"].endswith(f"with {len(left)} points left")
+    assert result.exit_code == 1
 
 
 def test_ctrl_c_does_not_wait_for_a_call_of_librdkafka() -> None:
