@@ -1,9 +1,11 @@
-"""Test that the files and modules that the documentation names are there, and no former names."""
+"""Test that the pages name files, modules and methods that are there, and no former names."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ PAGES = [HOME / "README.md", HOME / "CONTRIBUTING.md", *sorted((HOME / "docs").r
 FOLDERS = "benchmarks|changelog.d|coordinator|docs|examples|millrace|ops|state|streams|tests"
 A_PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 A_MODULE = re.compile(r"`((?:coordinator|state|streams|tests)(?:\.\w+)+)`")
+A_METHOD = re.compile(r"`([A-Z]\w+)\([^`]*?\)\.(\w+)\(")
+PACKAGES = ("coordinator", "state", "streams")
 A_BLOCK = re.compile(r"```.*?\n(.*?)```", re.DOTALL)
 PLACEHOLDERS = {"streams/commands/NAME_command.py"}
 NO_MODULES = {
@@ -51,6 +55,28 @@ def find_missing_modules(text: str) -> Iterator[str]:
             yield name
 
 
+def find_missing_methods(text: str) -> Iterator[str]:
+    """Yield the calls of a method of a class that a text shows, and that no such class has."""
+    for name, method in A_METHOD.findall(text):
+        if method not in list_methods(name):
+            yield f"{name}.{method}"
+
+
+@cache
+def list_methods(name: str) -> set[str]:
+    """Return the methods of the classes of this name, without those that they inherit."""
+    return {
+        member.name
+        for package in PACKAGES
+        for path in (HOME / package).rglob("*.py")
+        if f"class {name}" in (source := path.read_text())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ClassDef) and node.name == name
+        for member in node.body
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+
+
 def is_there(name: str) -> bool:
     """Return whether a dotted name is a package, a module or a name in the text of one."""
     parts = name.split(".")
@@ -63,7 +89,7 @@ def is_there(name: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("find", [find_missing_paths, find_missing_modules])
+@pytest.mark.parametrize("find", [find_missing_paths, find_missing_modules, find_missing_methods])
 def test_what_the_pages_name_is_there(find: Callable[[str], Iterator[str]]) -> None:
     missing = {
         str(page.relative_to(HOME)): found
@@ -101,7 +127,13 @@ def test_the_examples_of_the_pages_import_from_millrace() -> None:
         ("see `streams.gone.App`", ["streams.gone.App"]),
         ("see `streams.app.Gone`", ["streams.app.Gone"]),
         ("see `streams.app.App` and `streams.app`", []),
+        ("| `LedgerRuns(spark, entries).gone(...)` |", ["LedgerRuns.gone"]),
+        ("| `LedgerRuns(spark, entries).compare_records(...)` |", []),
     ],
 )
 def test_a_name_of_nothing_is_found(text: str, missing: list[str]) -> None:
-    assert [*find_missing_paths(text), *find_missing_modules(text)] == missing
+    assert [
+        *find_missing_paths(text),
+        *find_missing_modules(text),
+        *find_missing_methods(text),
+    ] == missing
