@@ -279,7 +279,7 @@ def main() -> int:
     with ExitStack() as stack:
         soak = Soak(stack, options, seed)
         soak.run()
-    wrong = [text for each in soak.asker.answers if (text := soak.history.judge(each))]
+    wrong = [(each.kind, text) for each in soak.asker.answers if (text := soak.history.judge(each))]
     report = format_report(soak)
     print(report)
     if options.write:
@@ -288,8 +288,11 @@ def main() -> int:
     print("\nreasons of errors:")
     for reason, count in Counter(e.reason[:100] for e in soak.asker.errors).most_common(8):
         print(f"{count:6} {reason}")
-    print("\n".join(wrong[:20]) if wrong else "no answer was wrong")
+    for kind, text in wrong[:20]:
+        print(f"{kind}: {text}")
     print(f"{len(wrong)} of {len(soak.asker.answers)} answers are wrong")
+    for kind, count in Counter(kind for kind, _ in wrong).most_common():
+        print(f"{count:6} {kind}")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,8 @@
-"""Plant one bug in the queries of a worker, to see that the checker finds it."""
+"""Plant one bug in the queries of a worker, to see that the checker finds it.
+
+A bug of reads is planted twice: in those of one row that are answered at once, as most look-ups of
+a key are, and in all others.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from streams.graph.nodes import StoreSpec
 from streams.queries import store_provider
 from streams.queries.local_stores import LocalStores
+from streams.queries.row_reads import RowReads
 from streams.queries.store_answers import StoreAnswer
+from streams.queries.store_reads import StoreRead, read_rows
 from streams.runtime.tasks.task import Task
 
 
@@ -20,7 +27,19 @@ def read_what_is_not_committed() -> None:
         spec = open_view.args[0]
         return read_store(task.stores.logged[spec.name].store), task.committed_positions
 
+    def read_row_now(
+        self: RowReads, subtopology: int, partition: int, spec: StoreSpec, read: StoreRead
+    ) -> StoreAnswer | None:
+        answer = read_row(self, subtopology, partition, spec, read)
+        name = f"{subtopology}_{partition}"
+        task = next((each for each in self._list_tasks() if each.name == name), None)
+        if answer is None or task is None:
+            return answer
+        return answer._replace(rows=read_rows(spec, task.stores.logged[spec.name].store, read))
+
+    read_row = RowReads.read_row
     setattr(store_provider, "read_at_one_commit", read_now)  # noqa: B010
+    RowReads.read_row = read_row_now  # type: ignore[method-assign]
 
 
 def take_one_partition_for_all() -> None:
@@ -31,12 +50,17 @@ def take_one_partition_for_all() -> None:
 
 def call_every_answer_new() -> None:
     """Say that active and standby answers are of this moment."""
-    read = LocalStores.read
+    read, read_row = LocalStores.read, RowReads.read_row
 
     def read_as_new(self: LocalStores, *arguments: Any, **terms: Any) -> StoreAnswer:
         return read(self, *arguments, **terms)._replace(age_s=0.0)
 
+    def read_row_as_new(self: RowReads, *arguments: Any, **terms: Any) -> StoreAnswer | None:
+        answer = read_row(self, *arguments, **terms)
+        return None if answer is None else answer._replace(age_s=0.0)
+
     LocalStores.read = read_as_new  # type: ignore[method-assign]
+    RowReads.read_row = read_row_as_new  # type: ignore[method-assign]
 
 
 PLANTS: dict[str, Callable[[], None]] = {
