@@ -18,7 +18,7 @@ import pytest
 
 from tests import brokers, sampling
 from tests.brokers import Broker
-from tests.memory_files import compose_prefix, create_run_directory
+from tests.memory_files import compose_prefix, create_run_directory, has_free_gigabyte
 
 MEMORY_DISK = Path("/dev/shm")
 _NUMBERS = itertools.count(1)
@@ -72,8 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
         " `by`, alike for a module) are run where a sample is taken",
     )
     config.addinivalue_line("markers", "feature(words): a row of the table in docs/versions.md")
-    if config.getoption("--files-in-memory") and _has_memory_disk():
-        directory = create_run_directory(MEMORY_DISK)
+    directory = create_run_directory(MEMORY_DISK) if config.getoption("--files-in-memory") else None
+    if directory is not None:
         tempfile.tempdir = str(directory)  # pytest asks for it, too
         config.stash[_RUN_DIRECTORY] = directory
     option = config.getoption("--broker")
@@ -176,13 +176,8 @@ def memory_path(tmp_path: Path) -> Iterator[Path]:
     For what is measured and must not depend on the disk: memory that waits for a flush, or pauses
     (rocksdict lets no thread run while it opens a store, which waits for the disk several times).
     """
-    if not _has_memory_disk():
+    if not has_free_gigabyte(MEMORY_DISK):
         yield tmp_path
         return
     with tempfile.TemporaryDirectory(prefix=compose_prefix(), dir=MEMORY_DISK) as directory:
         yield Path(directory)
-
-
-def _has_memory_disk() -> bool:
-    """Tell whether there is a disk in memory, and a gigabyte is free on it."""
-    return MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free >= 1 << 30

@@ -9,15 +9,28 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 _PREFIX = "millrace-tests-"
 
 
-def create_run_directory(memory_disk: Path) -> Path:
-    """Create the directory of this process, after those of runs that have ended are removed."""
+def has_free_gigabyte(memory_disk: Path) -> bool:
+    """Return whether there is such a disk, and a gigabyte is free on it."""
+    return memory_disk.is_dir() and shutil.disk_usage(memory_disk).free >= 1 << 30
+
+
+def create_run_directory(
+    memory_disk: Path, has_room: Callable[[Path], bool] = has_free_gigabyte
+) -> Path | None:
+    """Create the directory of this process, or return None if there is no room for it.
+
+    Those of runs that have ended are removed before: they may be what takes the room.
+    """
     for left in find_left_directories(memory_disk):
         shutil.rmtree(left, ignore_errors=True)
+    if not has_room(memory_disk):
+        return None
     return Path(tempfile.mkdtemp(prefix=compose_prefix(), dir=memory_disk))
 
 

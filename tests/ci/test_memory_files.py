@@ -14,7 +14,7 @@ PROGRAM = """
 import os, sys
 from pathlib import Path
 from tests.memory_files import create_run_directory
-print(create_run_directory(Path(sys.argv[1])), flush=True)
+print(create_run_directory(Path(sys.argv[1]), lambda disk: True), flush=True)
 sys.stdin.read()
 """
 
@@ -31,12 +31,15 @@ def test_what_a_run_has_left_is_removed_once_its_process_has_ended(tmp_path: Pat
             assert run.stdout is not None
             used = Path(run.stdout.readline().strip())
             (used / "log").write_text("x")
-            own = create_run_directory(tmp_path)
+            own = create_run_directory(tmp_path, lambda disk: True)
             assert used.exists(), "its process is alive"
         finally:
             run.kill()
             run.wait(HANG_LIMIT_S)
     assert find_left_directories(tmp_path) == [used]
-    next_own = create_run_directory(tmp_path)
+    next_own = create_run_directory(tmp_path, lambda disk: not used.exists())
+    assert own is not None
+    assert next_own is not None, "what was left has taken the room"
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "another-tool", own, next_own])
+    assert create_run_directory(tmp_path, lambda disk: False) is None
     assert str(os.getpid()) in own.name
