@@ -100,7 +100,7 @@ _CONNECTION_DEFINITIONS = (
     MetricDefinition(
         name="millrace_connections_ended_total",
         kind="counter",
-        help="Connections that the broker ended, by cause: limit, idle or error.",
+        help="Connections that the broker ended, by cause: limit, idle, stalled or error.",
         unit="connections",
         labels=("listener", "cause"),
         group="connections",

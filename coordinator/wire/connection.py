@@ -79,6 +79,8 @@ class ClientConnection(asyncio.Protocol):
         self._ready_answers: list[bytes] = []
         self._outgoing = SendBuffer()
         self._can_write = True
+        self._unsent_bytes = 0
+        """The bytes that the transport was still to send when it was last looked at."""
         self._is_reading = True
 
     @property
@@ -121,6 +123,7 @@ class ClientConnection(asyncio.Protocol):
         self._answer_queued_requests()
 
     def pause_writing(self) -> None:
+        self._unsent_bytes = self._transport.get_write_buffer_size()
         self._can_write = False
 
     def resume_writing(self) -> None:
@@ -131,24 +134,35 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """Read from the client again, unless its own limits forbid it."""
-        self.last_active_ms = self._clock.monotonic_ms()  # it could send nothing until now
         self._throttle_reading()
 
     def close_if_stalled(self, silent_since_ms: int) -> None:
-        """Abort the connection if its client has sent nothing since then and awaits no answer.
+        """Abort the connection if its client has neither sent nor read anything since then.
 
-        Other clients wait for the memory that its requests hold.
+        One that awaits an answer is left alone. Other clients wait for the memory that its requests
+        hold.
         """
-        if self.last_active_ms < silent_since_ms and not self.is_waiting:
-            log.warning(
-                "closing the connection of %s:%s: nothing comes of a request of which it has sent "
-                "%d bytes, and other clients wait for their memory (queued.max.request.bytes)",
-                self.host,
-                self._port,
-                self._frames.held_bytes + self._queue_bytes,
-            )
-            self._connections.ended_counts["idle"] += 1
-            self.abort()
+        if not self._can_write:
+            self._note_bytes_read_by_client()
+        if self.last_active_ms >= silent_since_ms or self.is_waiting:
+            return
+        log.warning(
+            "closing the connection of %s:%s: %s, and other clients wait for the memory of its "
+            "requests, %d bytes (queued.max.request.bytes)",
+            self.host,
+            self._port,
+            "it sends nothing more of a request" if self._can_write else "it reads no answers",
+            self._frames.held_bytes + self._queue_bytes,
+        )
+        self._connections.ended_counts["stalled"] += 1
+        self.abort()
+
+    def _note_bytes_read_by_client(self) -> None:
+        """Take a client that has read a part of what is written to it for an active one."""
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes < self._unsent_bytes:
+            self.last_active_ms = self._clock.monotonic_ms()
+        self._unsent_bytes = unsent_bytes
 
     # Called by the server
 
@@ -197,6 +211,7 @@ class ClientConnection(asyncio.Protocol):
         if wanted != self._is_reading and not self._transport.is_closing():
             self._is_reading = wanted
             if wanted:
+                self.last_active_ms = self._clock.monotonic_ms()  # it could send nothing until now
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()

@@ -36,7 +36,8 @@ class ConnectionRegistry:
         self._open: set[OpenConnection] = set()
         self._by_host: Counter[str] = Counter()
         self.created_count = 0
-        self.ended_counts = {"limit": 0, "idle": 0, "error": 0}  # those that the broker ended
+        # Those that the broker ended.
+        self.ended_counts = {"limit": 0, "idle": 0, "stalled": 0, "error": 0}
         self._connections_max = connections_max
         self._per_host_max = per_host_max
 

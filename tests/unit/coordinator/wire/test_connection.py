@@ -31,6 +31,7 @@ class FakeTransport:
         self.pause_writing: Callable[[], None]
         self.reading = True
         self.closed = False
+        self.unsent_bytes = 0
 
     def get_extra_info(self, name: str) -> object:
         return ("127.0.0.1", 50_000)
@@ -42,6 +43,9 @@ class FakeTransport:
         self.written.append(data)
         if data == self.pause_at:
             self.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent_bytes
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -125,10 +129,10 @@ def test_a_request_that_others_come_before_has_the_time_of_its_arrival() -> None
 
 def test_connections_that_the_broker_ends_are_counted_by_cause() -> None:
     client = Client(bytes.upper, places=0)
-    assert client.open.ended_counts == {"limit": 1, "idle": 0, "error": 0}
+    assert client.open.ended_counts == {"limit": 1, "idle": 0, "stalled": 0, "error": 0}
     client = Client(bytes.upper)
     client.receive(b"\xff" * 8)
-    assert client.open.ended_counts == {"limit": 0, "idle": 0, "error": 1}
+    assert client.open.ended_counts == {"limit": 0, "idle": 0, "stalled": 0, "error": 1}
     client.open.close_idle(inactive_since_ms=1)
     assert client.open.ended_counts["idle"] == 1
     assert client.open.created_count == 1
@@ -271,8 +275,9 @@ def test_a_client_that_stalls_in_a_request_is_cut_off_if_others_wait_for_its_mem
     assert clock.scheduled() == 0
     second.receive(data[:-1])
     third.receive(data[:-1])
-    clock.advance(2_000)
+    clock.advance(1_000)
     assert first.transport.closed
+    assert first.open.ended_counts == {"limit": 0, "idle": 0, "stalled": 1, "error": 0}
     first.connection.connection_lost(None)
     assert (second.transport.reading, third.transport.reading) == (True, False)
     clock.advance(STALLED_MS)
@@ -300,6 +305,55 @@ def test_a_client_that_sends_slowly_is_not_cut_off() -> None:
         first.receive(data[len(data) - at :][:1])
     assert first.answers == b"!"
     assert second.transport.reading
+
+
+def test_a_client_whose_reading_was_paused_is_not_cut_off_when_it_may_send_again() -> None:
+    async def scenario() -> None:
+        size = 4 * COUNTED_BYTES_MIN
+        intake = RequestMemory(size // 2)
+        clock = FakeClock()
+        StalledRequestWatch(intake, clock, clock)
+        late: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        first = Client(
+            lambda frame: late if frame == b"a" else b"!", queue_max=1, intake=intake, clock=clock
+        )
+        second = Client(lambda frame: b"!", intake=intake, clock=clock)
+        first.receive(framed(b"a", b"b") + framed(bytes(size))[:-1])
+        assert not first.transport.reading, "a request waits behind another one"
+        second.receive(framed(bytes(size))[:-1])
+        clock.advance(2 * STALLED_MS)
+        late.set_result(b"A")
+        await settle()
+        assert first.transport.reading
+        clock.advance(STALLED_MS)
+        assert not first.transport.closed, "it could send nothing until its answer was there"
+        clock.advance(2_000)
+        assert first.transport.closed
+
+    asyncio.run(scenario())
+
+
+def test_a_client_is_cut_off_for_answers_that_it_does_not_read_and_not_while_it_reads_slowly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    size = 4 * COUNTED_BYTES_MIN
+    intake = RequestMemory(size // 2)
+    clock = FakeClock()
+    StalledRequestWatch(intake, clock, clock)
+    first, second = (Client(lambda frame: frame[:1], intake=intake, clock=clock) for _ in range(2))
+    first.transport.unsent_bytes = 20
+    first.connection.pause_writing()
+    first.receive(framed(bytes(size // 2)))
+    clock.advance(2 * STALLED_MS)
+    first.transport.unsent_bytes -= 1
+    second.receive(framed(bytes(size))[:-1])
+    for _ in range(10):
+        clock.advance(STALLED_MS - 1_000)
+        first.transport.unsent_bytes -= 1
+        assert not first.transport.closed
+    clock.advance(STALLED_MS + 2_000)
+    assert (first.transport.closed, second.transport.closed) == (True, False)
+    assert "it reads no answers" in caplog.text
 
 
 def test_small_answers_that_are_there_together_go_out_in_one_piece() -> None:
