@@ -56,7 +56,7 @@ class Worker(ServerProcess):
 class Monitored:
     """Represents the application, its broker, and the Prometheus that scrapes them.
 
-    The broker keeps its data in `build_broker_path`, if there is one.
+    The broker keeps its data in `broker_data_path`, if there is one.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Monitored:
         directory: Path,
         exits: ExitStack,
         *,
-        build_broker_path: Path | None = None,
+        broker_data_path: Path | None = None,
         broker_settings: Mapping[str, str] | None = None,
         worker_settings: Sequence[str] = (),
     ) -> None:
@@ -75,8 +75,8 @@ class Monitored:
         self.broker = EmbeddedProcess(
             broker_settings, options=["--metrics-port", str(metrics_port)]
         )
-        if build_broker_path is not None:
-            self.broker.data_dir = build_broker_path
+        if broker_data_path is not None:
+            self.broker.data_dir = broker_data_path
         exits.callback(self.broker.close)
         self.broker.start()
         servers = self.broker.bootstrap_servers

@@ -33,7 +33,7 @@ def monitored(disk: LoopDisk, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield Monitored(
             tmp_path_factory.mktemp("monitored"),
             exits,
-            build_broker_path=disk.path / "data",
+            broker_data_path=disk.path / "data",
             broker_settings={"log.flush.interval.ms": "200"},
         )
 

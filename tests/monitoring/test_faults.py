@@ -38,7 +38,7 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitored]:
         yield Monitored(
             tmp_path_factory.mktemp("monitored"),
             exits,
-            build_broker_path=disk / "data",
+            broker_data_path=disk / "data",
             worker_settings=["num_standby_replicas=1"],
         )
 
