@@ -6,19 +6,28 @@ The rule is in CONTRIBUTING.md ("Language").
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tests.unit.test_language import PRODUCT, ROOT, Function
 
 _QUESTION = ("is_", "has_", "can_")
-_ANSWERS = ("bool", "TypeGuard", "TypeIs", "Is", "Has", "Can")
-"""The beginnings of types that say yes or no: aliases of bool are called `IsDue`, `HasMore`."""
+_ANSWER = re.compile(r"bool|Type(Guard|Is)\[.+\]|(Is|Has|Can)[A-Z]\w*")
+"""The types that say yes or no: aliases of bool are called `IsDue`, `HasMore`."""
 _FINDINGS = "streams/doctor"
 """The doctor's checks yield what they have found."""
 
 
 def _is_answer(returned: str) -> bool:
-    return returned.startswith(_ANSWERS) and "|" not in returned
+    return _ANSWER.fullmatch(returned) is not None
+
+
+def _has_raise(node: ast.AST) -> bool:
+    """Return whether a statement in a node raises, other than one of a function defined there."""
+    return any(
+        isinstance(each, ast.Raise) or (not isinstance(each, Function) and _has_raise(each))
+        for each in ast.iter_child_nodes(node)
+    )
 
 
 def list_misnamed_functions(tree: ast.AST, path: str) -> Iterator[str]:
@@ -29,8 +38,7 @@ def list_misnamed_functions(tree: ast.AST, path: str) -> Iterator[str]:
         name, returned = each.name.lstrip("_"), ast.unparse(each.returns) if each.returns else ""
         if name.startswith(_QUESTION) and not _is_answer(returned):
             yield f"{path}:{each.lineno} {each.name} returns {returned}"
-        raises = any(isinstance(part, ast.Raise) for part in ast.walk(each))
-        may_only_raise = returned == "None" or raises or path.startswith(_FINDINGS)
+        may_only_raise = returned == "None" or _has_raise(each) or path.startswith(_FINDINGS)
         if name.startswith("check_") and not may_only_raise:
             yield f"{path}:{each.lineno} {each.name} returns {returned} and raises nothing"
 
@@ -54,9 +62,14 @@ def check_limit(size: int) -> int:
     if size > 9: raise ValueError(size)
     return size
 def check_name(name: str) -> None: find(name)
+def check_later(size: int) -> Callable[[], None]:
+    def refuse() -> None: raise ValueError(size)
+    return refuse
 def is_open(self) -> bool | None: return None
 def _has_rows(self) -> tuple[int, int]: return 1, 2
 def is_due(self) -> IsDue: return True
+def is_isolated(self) -> IsolationLevel: return self.level
+def has_key(self) -> HashedKey: return self.key
 """
     found = [each.split()[1] for each in list_misnamed_functions(ast.parse(text), "state/a.py")]
-    assert found == ["check_size", "is_open", "_has_rows"]
+    assert found == ["check_size", "check_later", "is_open", "_has_rows", "is_isolated", "has_key"]
