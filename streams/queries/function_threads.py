@@ -97,7 +97,7 @@ class FunctionThreads:
             return outcome.result()
         self._note_overdue_function(function)
         raise StoreUnavailable(
-            f"the function of query {query!r} has not ended within {wait_s:g} s: it runs on, and "
+            f"the function of query {query!r} has not ended within {wait_s:.3g} s: it runs on, and "
             "its result is lost. Ask for less, or with a longer wait"
         )
 

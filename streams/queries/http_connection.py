@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -159,7 +160,7 @@ class HttpConnection(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         """Begin to answer a request: by a task, unless another worker can be asked without one."""
         start_routed, self._start_routed = self._start_routed, None
-        finish = partial(self._finish_routed, cycle, app, self.loop.time())
+        finish = partial(self._finish_routed, cycle, app, time.monotonic())
         if start_routed is None or not start_routed(finish):
             super()._start_asgi_task(cycle, app)
 

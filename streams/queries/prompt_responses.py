@@ -35,7 +35,11 @@ it, or None."""
 
 _PREFIX = b"/stores/"
 _FORMS_MAX = 1_024
-"""The stores and parameters that are remembered: those of a window are new at each start."""
+_FORM_BYTES_MAX = 256
+"""The stores and parameters that are remembered: those of a window are new at each start. Long ones
+are not, of which each may take as much as a head of HTTP."""
+_ALWAYS_NEW = b"at-least"
+"""The parameter that is another in each request, as it is the position of an answer."""
 
 
 def find_no_response(path: bytes, query: bytes) -> None:
@@ -91,9 +95,11 @@ class PromptResponses:
         """Return what a store's name and parameters ask for, with any key. Raises ConfigError."""
         spec, _ = self._local.find_store(name.decode())
         form = parse_request(spec, key_text, query)
+        if len(query) > _FORM_BYTES_MAX or _ALWAYS_NEW in query:
+            return form
         if len(self._forms) >= _FORMS_MAX:
             self._forms.clear()
-        self._forms[name, query] = form
+        self._forms[name, query] = form._replace(read=form.read.replace_key(None))
         return form
 
 

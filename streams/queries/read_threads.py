@@ -8,7 +8,6 @@ thread (`prompt_reads`, `prompt_routes`).
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
@@ -63,18 +62,17 @@ class ReadThreads:
         `asked_at_s` is when another worker was asked in vain, if one was, a monotonic time in s.
         Raises StoreUnavailable, ConfigError, ValueError, QueryFailed.
         """
-        read_time_s = asyncio.get_running_loop().time  # the monotonic clock, in whole ms
         has_asked = asked_at_s is not None
-        give_up_at_s = (read_time_s() if asked_at_s is None else asked_at_s) + terms.wait_s
+        give_up_at_s = (time.monotonic() if asked_at_s is None else asked_at_s) + terms.wait_s
         while True:
-            left_s = max(give_up_at_s - read_time_s(), 0.0)
+            left_s = max(give_up_at_s - time.monotonic(), 0.0)
             try:
                 if read.call is None:
                     found = self._prompt_reads.find_prompt_answer(terms, read)
                     if not found and not has_asked:
                         has_asked = True
                         found = await self._prompt_routes.find_routed_answer(terms, read)
-                        left_s = max(give_up_at_s - read_time_s(), 0.0)
+                        left_s = max(give_up_at_s - time.monotonic(), 0.0)
                     if found:
                         return found, encode(found)
                 run = partial(self._read_encoded, terms, read, encode, give_up_at_s)

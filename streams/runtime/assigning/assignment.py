@@ -354,8 +354,8 @@ class StreamsPartitionAssignor:
         if is_only_version:
             self._warn_of_leftovers(new, existing_counts)
             if self._unread_topic_check is not None:
-                known = {*topology.repartition_topics, *topology.input_topics}
-                self._unread_topic_check.warn_once(existing_counts, known)
+                read = {*topology.repartition_topics, *topology.input_topics}
+                self._unread_topic_check.warn_once(existing_counts, read)
         settings = list_topic_settings(
             topology,
             cut_retention_ms=self._config.cut_retention_ms,

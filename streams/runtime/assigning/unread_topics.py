@@ -8,6 +8,7 @@ tasks. Markers and aborted records have offsets too, so the first committed reco
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from streams.topology.compatibility import format_names
 log = logging.getLogger(__name__)
 
 _REPARTITION = "-repartition"
+_LOOKS_MAX = 5
+"""The assignments in which it is looked for, where the ones before did not find it out."""
 
 
 class UnreadTopicCheck:
@@ -40,30 +43,37 @@ class UnreadTopicCheck:
         self._admin = admin
         self._fetch_committed_offsets = fetch_committed_offsets
         self._search = search
-        self._is_done = False
+        self._has_unread: dict[str, bool] = {}
+        """This holds by topic whether it has unread records, as far as that was found out."""
+        self._look_counts = Counter[str]()
+        self._looks_left = _LOOKS_MAX
 
-    def warn_once(self, existing_counts: Mapping[str, int], known_topics: Collection[str]) -> None:
+    def warn_once(self, existing_counts: Mapping[str, int], read_topics: Collection[str]) -> None:
         """Warn of topics with unread records, unless that was done.
 
-        `existing_counts` are the partition counts of all topics, `known_topics` those that the
-        topology reads or writes. Where it is not known now, the next call looks again.
+        `existing_counts` are the partition counts of all topics, `read_topics` those that the
+        topology reads. Where it is not known now, the next call looks again, a few times: each may
+        keep the group waiting for as long as one search takes.
         """
-        if self._is_done:
+        if not self._looks_left:
             return
         left = sorted(
             topic
-            for topic in existing_counts.keys() - {*known_topics}
+            for topic in existing_counts.keys() - {*read_topics}
             if topic.startswith(self._prefix) and topic.endswith(_REPARTITION)
         )
         try:
-            unread = self._find_unread(left, existing_counts) if left else []
+            unknown = self._look_at_topics(left, existing_counts) if left else []
         except (OutcomeUnknown, StreamsError) as error:
             log.info("it is not known whether %s has unread records: %s", format_names(left), error)
             return
-        if unread is None:
+        self._looks_left -= 1
+        if unknown and self._looks_left:
             return
-        self._is_done = True
-        if unread:
+        self._looks_left = 0
+        if unknown:
+            log.info("it is not known whether %s has unread records", format_names(unknown))
+        if unread := sorted(topic for topic, is_unread in self._has_unread.items() if is_unread):
             log.warning(
                 "repartition topic %s has records of a former version that this one does not read, "
                 "and that are in no result, as the offsets of their inputs are committed. Stop, "
@@ -72,21 +82,22 @@ class UnreadTopicCheck:
                 format_names(unread),
             )
 
-    def _find_unread(
-        self, topics: list[str], existing_counts: Mapping[str, int]
-    ) -> list[str] | None:
-        """Return those of the topics that have unread records; None if it is not known yet."""
+    def _look_at_topics(self, topics: list[str], existing_counts: Mapping[str, int]) -> list[str]:
+        """Look which of the topics have unread records; return those of which it is not known."""
         own = exclude_other_applications(
             topics, self._prefix, self._state_dir, self._admin.list_groups
         )
-        unread = []
-        for topic in own:
+        unknown = [topic for topic in own if topic not in self._has_unread]
+        # What took too long before comes last, so that it keeps nothing from the others.
+        unknown.sort(key=self._look_counts.__getitem__)
+        for topic in [*unknown]:
+            self._look_counts[topic] += 1
             partitions = [Partition(topic, number) for number in range(existing_counts[topic])]
             committed = self._fetch_committed_offsets(partitions).offsets
             offsets = {p: held.offset for p, held in committed.items()}
             found = self._search.probe_for_committed_record(partitions, offsets)
             if found is None:
-                return None
-            if found:
-                unread.append(topic)
-        return unread
+                break
+            self._has_unread[topic] = found
+            unknown.remove(topic)
+        return unknown

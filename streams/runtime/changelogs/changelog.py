@@ -358,6 +358,7 @@ def find_source_restore_start(
             f"{start - 1} were removed (a cleanup.policy with delete, or DeleteRecords), with the "
             "rows of keys that have no later record"
         )
+    start = max(start, first_offset)  # what is before it is in no row
     if rebuild_reason:
         kept = _format_store_advice(rebuild_reason, is_readable=checkpoint is not None)
         return _check_loss(RestoreStart(start, now_ms, rebuild_reason, loss), accepts_loss, kept)
@@ -365,8 +366,7 @@ def find_source_restore_start(
         return _check_loss(RestoreStart(start, now_ms, loss=loss), accepts_loss)
     position, written_ms = checkpoint.position, checkpoint.written_ms
     if checkpoint.topic_id != topic_id:
-        loss = ""
-        reason = f"{partition} was made again, or was not what the store was restored from"
+        loss, reason = "", f"{partition} was made again, or is not what restored the store"
     elif position == end:
         return RestoreStart(position, written_ms)
     elif position > end:

@@ -202,10 +202,10 @@ def encode_metadata(
     names = _encode_input_names(input_topics) if input_topics else b""
     if names and _compute_encoded_size_bytes(len(data) + len(names)) <= bytes_max:
         data += names
-    if first_start is not None and _has_room(data, bytes_max, 3 if first_start.offset else 2):
+    if first_start is not None and _has_room(data, bytes_max, 2):
         data += _HASHED_POSITION.pack(_FIRST_START_HASH, first_start.at_ms)
         data += _HASHED_POSITION.pack(_FIRST_COUNT_HASH, first_start.partition_count)
-        if first_start.offset:
+        if first_start.offset and _has_room(data, bytes_max):
             data += _HASHED_POSITION.pack(_FIRST_OFFSET_HASH, first_start.offset)
     ids = {_topic_id_key(topic): each for topic, each in (topic_ids or {}).items()}
     ids |= {_changelog_id_key(store): each for store, each in (changelog_ids or {}).items()}

@@ -210,7 +210,7 @@ class Task:
         """
         self.state = require_next_state(self.name, self.state, "start")
         self.commit_pending_since_ms = None
-        self.commit_sequence += self.commit_sequence % 2
+        self.commit_sequence += 2 - self.commit_sequence % 2  # a restore may have added to it
         self._changelog_ids = self.stores.hash_changelog_ids()
         stores = self.stores.all_stores()
         context = TaskContext(

@@ -274,9 +274,14 @@ def test_a_malformed_commit_is_refused_as_kio_refuses_it() -> None:
     with pytest.raises(MalformedRequest):
         read(frame.replace(b"counts", b"count\xff"), HOST)
     with pytest.raises(MalformedRequest):
-        read(frame.replace(b"web", b"we\xff"), HOST)
-    with pytest.raises(MalformedRequest):
         read(frame[:9], HOST)
+
+
+def test_a_client_id_in_another_encoding_is_left_to_kio() -> None:
+    frame = encode(9, {}, [("words", [ROW])]).replace(b"web", b"we\xff")
+    assert read_plain_commit(9, frame) is None
+    _, context = read_with_kio(frame, HOST, 9)
+    assert context.client_id == "we\ufffd"
 
 
 @pytest.mark.parametrize("version", [7, 10])

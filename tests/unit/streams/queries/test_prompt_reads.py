@@ -16,7 +16,7 @@ import pytest
 
 from streams import App, serdes, windows
 from streams.common.topic_partitions import Partition
-from streams.errors import ConfigError
+from streams.errors import ConfigError, OutcomeUnknown
 from streams.membership.protocol import AssignmentInfo
 from streams.queries.answer_ages import ThreadAssignmentTimes
 from streams.queries.local_stores import LocalStores
@@ -27,6 +27,7 @@ from streams.queries.request_terms import RequestTerms
 from streams.queries.stale_bounds import StaleBounds
 from streams.queries.store_calls import StoreCall
 from streams.queries.store_reads import StoreRead
+from streams.runtime.tasks.task_state import TaskState
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from streams.topology.store_queries import StoreQuery, list_results
 from tests.processes import wait_until
@@ -154,6 +155,18 @@ def test_look_ups_behind_a_commit_have_what_it_has_added(tmp_path: Path) -> None
         for _ in range(2):
             assert find_counts(start_ms) == expected
     assert find_counts(0) == [2]
+    # The answer to a commit that took effect is lost: the task is rolled back, and restores it.
+    world.script.fail("producer.commit_transaction", OutcomeUnknown("?"), after=True)
+    world.kafka.append_record(partition, b"a", b"x", 70)
+    wait_until(commit_records, what="the record is committed")
+    wait_until(lambda: is_running_again(world), what="the task runs again")
+    assert find_counts(70) == [1]
+
+
+def is_running_again(world: World) -> bool:
+    """Return whether the only task runs, behind a turn of its thread."""
+    world.turn()
+    return [task.state for task in world.loop.tasks.values()] == [TaskState.RUNNING]
 
 
 class MovingTasks:

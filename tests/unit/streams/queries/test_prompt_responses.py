@@ -8,16 +8,19 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streams.graph.nodes import StoreSpec
+from streams.queries import prompt_responses
 from streams.queries.http_api import create_http_api
 from streams.queries.http_connection import HttpConnection
 from streams.queries.request_gate import REQUESTS_MAX
+from streams.queries.store_requests import StoreRequest, parse_request
 from streams.runtime.threads.query_measurements import QueryMeasurements
 from tests.processes import HANG_LIMIT_S, wait_until
 from tests.unit.streams.queries.served import (
@@ -263,3 +266,23 @@ def test_a_connection_goes_on_as_long_as_its_look_ups_are_answered(
             count += 1
             time.sleep(0.02)
         assert reads.prompt_count == count
+
+
+def test_short_parameters_are_remembered_and_long_or_new_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each may be as long as a head, and who asks for a position names another one each time."""
+    parsed: list[bytes] = []
+
+    def parse(spec: StoreSpec, key_text: str | None, query: bytes) -> StoreRequest:
+        parsed.append(query)
+        return parse_request(spec, key_text, query)
+
+    monkeypatch.setattr(prompt_responses, "parse_request", parse)
+    responses = prompt_responses.PromptResponses(cast(Any, create_prompt_reads()))
+    short, new = b"wait-ms=100", b"at-least=in-0:7"
+    long = b"partitions=" + b",".join([b"0"] * 200)
+    for query in (short, new, long):
+        for key in (b"a", b"x", b"a"):
+            responses.find_prompt_response(b"/stores/counts/" + key, query)
+    assert parsed == [short, *[new] * 3, *[long] * 3]

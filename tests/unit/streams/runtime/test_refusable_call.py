@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from streams.connection.current import CurrentSecurity
 from streams.connection.security import PLAINTEXT
@@ -40,6 +41,9 @@ class WaitingClient:
 
     def poll(self, timeout: float) -> int:
         return 0
+
+    def list_topics(self, *, timeout: float) -> object:
+        raise KafkaException(KafkaError._TRANSPORT)
 
 
 @pytest.fixture

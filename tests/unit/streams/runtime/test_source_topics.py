@@ -79,7 +79,7 @@ def test_a_store_that_is_where_the_offset_is_misses_nothing_whatever_has_expired
     [
         ({"position": 21, "start": 0}, "it is at 21 of rows[0], and the committed offset is 20"),
         ({"position": 9, "accepts_loss": True}, "it is at 9 and rows[0] begins at 10"),
-        ({"position": 15, "topic_id": "other"}, "was made again, or was not what the store was"),
+        ({"position": 15, "topic_id": "other"}, "was made again, or is not what restored"),
         ({"position": 15, "age_ms": DAY_MS, "start": 0}, "keeps deletions for 86400 s"),
     ],
 )

@@ -92,3 +92,28 @@ def test_where_no_broker_tells_the_next_assignment_looks_again(
     assert "has records of a former version" not in caplog.text
     leading.plan()
     assert "has records of a former version" in caplog.text
+
+
+def test_a_topic_that_takes_long_keeps_nothing_from_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its search finds nothing within its time at any look; the group is not kept for ever."""
+    leading = Leading(tmp_path, {})
+    slow = Partition("a-a-repartition", 0)
+    leading.kafka.create_topic(slow.topic, 1)
+    leading.kafka.load(LEFT, ("k", "1"))
+    searched: list[str] = []
+
+    def probe(
+        _: CommittedRecordSearch, partitions: list[Partition], offsets: dict[Partition, int]
+    ) -> bool | None:
+        searched.append(partitions[0].topic)
+        return None if partitions[0].topic == slow.topic else True
+
+    monkeypatch.setattr(CommittedRecordSearch, "probe_for_committed_record", probe)
+    caplog.set_level("INFO")
+    for _ in range(8):
+        leading.plan()
+    assert searched == [slow.topic, LEFT.topic, *[slow.topic] * 4]
+    assert "repartition topic 'a-old-repartition' has records" in caplog.text
+    assert f"not known whether '{slow.topic}' has unread records" in caplog.text

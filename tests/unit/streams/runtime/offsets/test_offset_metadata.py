@@ -222,7 +222,7 @@ def test_an_id_of_an_input_with_the_hash_of_a_store_is_refused() -> None:
         check_metadata_sizes(app.topology(), KAFKAS_DEFAULT)
 
 
-def test_the_first_start_comes_back_and_is_left_out_as_a_whole_where_there_is_no_room() -> None:
+def test_the_first_start_comes_back_but_for_what_there_is_no_room_for() -> None:
     first = FirstStart(at_ms=1_700_000_000_000, partition_count=12)
     with_one, with_both = (encode_metadata(dict.fromkeys("abc"[:n], 1)) for n in (1, 2))
     given = encode_metadata({}, first_start=first)
@@ -234,7 +234,8 @@ def test_the_first_start_comes_back_and_is_left_out_as_a_whole_where_there_is_no
     assert short == encode_metadata({})
     further = first._replace(offset=2**40)
     assert decode_metadata(encode_metadata({}, first_start=further)).first_start == further
-    assert encode_metadata({}, first_start=further, bytes_max=len(given) + 1) == short
+    assert encode_metadata({}, first_start=further, bytes_max=len(given) + 1) == given
+    assert encode_metadata({}, first_start=further, bytes_max=len(with_one) + 1) == short
 
 
 def test_what_has_expired_of_windows_with_the_hash_of_a_store_is_refused() -> None:
