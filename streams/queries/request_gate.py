@@ -78,9 +78,12 @@ class RequestGate:
         try:
             url = httptools.parse_url(target)
             path, query = url.path, url.query or b""
-            if self._running[is_local_scope(query)] >= REQUESTS_MAX:
-                return None
             response = self._find_prompt_response(path, query)
+            # What is known at once takes no place of those that wait, for a worker that is gone.
+            if not isinstance(response, bytes) and not self._has_room(
+                is_local=is_local_scope(query)
+            ):
+                return None
         except Exception:  # whose response, and line in the log, are those of `served`
             return None
         if isinstance(response, bytes):
@@ -146,13 +149,17 @@ class RequestGate:
                 "give the query_token of the application: Authorization: Bearer ...",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if self._running[is_local] >= REQUESTS_MAX:
+        if not self._has_room(is_local=is_local):
             self._measurements.refused["requests"] += 1
             return create_problem(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 f"this worker answers {REQUESTS_MAX} other requests: try again later",
             )
         return None
+
+    def _has_room(self, *, is_local: bool) -> bool:
+        """Return whether one more request of a scope may wait for its response."""
+        return self._running[is_local] < REQUESTS_MAX
 
     def _is_authorized(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Return whether the first such header carries the token.

@@ -18,8 +18,10 @@ from tests.soak_queries.history import Answer, Counted
 TOKEN = "a-token-of-the-queried-application"
 _WAIT_MS = 2_000
 _SHARES = {"key": 40, "later key": 10, "window": 15, "windows": 10, "range": 15, "standby": 10}
-_THREADS = 64
-_BEHIND_MAX_S = 10.0
+_THREADS = 400
+"""So many that those which wait for a worker that is gone leave enough for the rate. A worker takes
+512 connections, and each thread keeps one to each."""
+_BEHIND_MAX_S = 3.0
 """The seconds of queries that are made up for after a worker has kept a thread waiting."""
 _WINDOWS_MS = 30_000
 """The ms before now whose windows a range of keys is asked for."""
