@@ -173,7 +173,7 @@ class _LoopConnection(asyncio.Protocol):
         """
         waiting: asyncio.Future[EndpointResponse] = asyncio.get_running_loop().create_future()
 
-        def settle(found: EndpointResponse | Exception) -> None:
+        def settle_exchange(found: EndpointResponse | Exception) -> None:
             if waiting.done():
                 return  # nobody waits any more
             if isinstance(found, Exception):
@@ -182,7 +182,7 @@ class _LoopConnection(asyncio.Protocol):
                 waiting.set_result(found)
 
         try:
-            self.send_message(request, settle)
+            self.send_message(request, settle_exchange)
             return await waiting
         except BaseException:
             self.close()

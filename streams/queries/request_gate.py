@@ -23,7 +23,7 @@ from streams.queries.prompt_responses import (
 from streams.runtime.threads.query_measurements import QueryMeasurements
 
 REQUESTS_MAX = 128
-"""The requests of each scope that are answered at a time.
+"""The requests of each scope that wait for their answers at a time.
 
 Each holds at most a page of rows in memory. Were they counted together, workers whose requests all
 ask each other would refuse what they ask.

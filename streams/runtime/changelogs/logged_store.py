@@ -58,7 +58,8 @@ class LoggedStore:
     committed_source_offset: int = 0
     """The committed offset of the table's topic, up to which such a store is restored."""
     first_source_offset: int = 0
-    """Where the group began to read the table's topic, by a reset policy; no row is below it."""
+    """The offset at which the group began to read the table's topic, by a reset policy: no row is
+    below it."""
     expiry: ChangelogExpiry = NO_EXPIRY
     """The first records of the changelog that may be gone, by the committed offsets."""
     window_expiry: WindowExpiry = field(default_factory=WindowExpiry)

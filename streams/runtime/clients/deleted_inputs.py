@@ -23,8 +23,10 @@ class TopicsClient(Protocol):
 
 
 FIRST_LOOK_S = 1.0
-"""How long a call has waited when the brokers are first asked. Most are answered in milliseconds,
-and brokers may not know a topic for a moment, as they start."""
+"""The seconds for which a call has waited when the brokers are first asked.
+
+Most calls are answered in milliseconds, and brokers that start may not know a topic for a moment.
+"""
 _LOOK_INTERVAL_S = 1.0
 _LOOK_TIMEOUT_S = 1.0
 

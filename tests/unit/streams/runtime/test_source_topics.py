@@ -112,6 +112,7 @@ def test_what_a_first_start_has_skipped_is_no_row_and_may_be_lost() -> None:
     world.restore(logged)
     assert (held(logged), logged.changelog_position) == ({"c": "3", "d": "4"}, 4)
     assert begin(None, start=10, first_offset=10) == RestoreStart(10, NOW_MS)
+    assert begin(None, start=0, first_offset=12) == RestoreStart(12, NOW_MS), "nothing is before it"
     with pytest.raises(PositionRefused, match="its records 9 to 9 were removed"):
         begin(None, start=10, first_offset=9)
 
